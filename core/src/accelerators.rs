@@ -28,7 +28,7 @@ use crate::session::Session;
 ///   caches are not coherent, they are cleaned and invalidated there. The core reads and writes other bytes meanwhile, which may lie in the same line of a
 ///   cache: such an accelerator has its operands in memory that is not cached.
 pub unsafe trait Accelerator {
-    /// What it is; a model that is for another one is refused.
+    /// Kind and version of the accelerator; a model for another one is refused.
     fn declaration(&self) -> Declaration;
 
     /// Whether it reaches so many bytes from `start` on: of arenas, where a session was given them, and of the weights.
@@ -52,13 +52,13 @@ pub unsafe trait Accelerator {
     /// Ends what is under way: called after errors and when the time is over. It returns when nothing of the session's memory is touched any more.
     fn stop(&mut self);
 
-    /// How often [`Accelerator::poll`] may say [`Poll::Busy`] in one step, before that counts as never.
+    /// Number of times that [`Accelerator::poll`] may say [`Poll::Busy`] in one step, before that counts as never done.
     fn polls(&self) -> u32 {
         100_000_000
     }
 }
 
-/// How far an accelerator is.
+/// Progress of an accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Poll {
@@ -79,7 +79,7 @@ pub struct Job<'r> {
 /// An operand of a [`Job`].
 #[derive(Debug, Clone, Copy)]
 pub struct JobOperand {
-    /// What is done with it.
+    /// Access to the operand.
     pub access: Access,
     /// Its address; not to be written where the operand is only read.
     pub start: *mut u8,
@@ -109,14 +109,14 @@ impl JobParts {
     /// The parts are those of a job ([`Job::parts`]) that a session of the same version of this crate has started and that is not done; nobody else runs it.
     #[must_use]
     pub unsafe fn run(&self) -> bool {
-        // SAFETY: as the caller promises, they are of a session's file, which does not change while the session runs it.
+        // SAFETY: parameters and weights are of the file of the session that has started the job (fn docs); it does not change while the session runs it.
         let (params, weights) = unsafe { (&*self.params, &*self.weights) };
         let lent = Lent {
             memories: self.memories.map(|memory| (memory.cast::<u8>(), memory.len())),
             weights,
             rounding: Rounding::of(self.fused),
         };
-        // SAFETY: as the caller promises, the session lends the memory, and nobody else touches the bytes that the step touches.
+        // SAFETY: the session lends the memories to the job, and nobody else runs it (fn docs): nobody else touches the bytes that the step touches.
         let mem = unsafe { lent.mem() };
         run_step::<All>(self.kernel, params, &mem).is_some()
     }
@@ -251,7 +251,7 @@ impl<K: Kernels> Session<'_, '_, K> {
     }
 }
 
-/// What outputs are filled with before their step; and its opposite, where it is handed over once more.
+/// Byte that outputs are filled with before their step; its complement, where the step is handed over once more.
 pub(crate) const PATTERN: u8 = 0x5B;
 /// Bytes of an output of which one at least changes.
 const BLOCK: usize = 16;

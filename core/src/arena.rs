@@ -15,7 +15,7 @@ use crate::trusted::Trusted;
 /// The most memories that a plan can spread its arena over.
 pub const MAX_REGIONS: usize = 4;
 
-/// Where an operand starts. Its size follows from the step's shapes.
+/// Start of an operand. Its size follows from the step's shapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Slot {
@@ -59,7 +59,7 @@ impl Slot {
     pub const WEIGHTS: u8 = 0x81;
 }
 
-/// Where an operand lies: a [`Slot`] in the blob and on devices, a place of the host's own until memory is planned.
+/// Position of an operand: a [`Slot`] in the blob and on devices, a place of the host's own until memory is planned.
 pub trait Place: Copy {
     /// A constant at `offset` of the weights.
     fn constant(offset: u32) -> Self;
@@ -74,7 +74,7 @@ impl Place for Slot {
     }
 }
 
-/// How a step uses an operand.
+/// Access of a step to an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Access {
@@ -92,9 +92,9 @@ pub enum Access {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Operand<P = Slot> {
-    /// How it is used.
+    /// Access of the step.
     pub access: Access,
-    /// Where it is.
+    /// Position of the operand.
     pub place: P,
     /// Its bytes.
     pub bytes: u32,
@@ -140,7 +140,7 @@ impl<P: Place> Operand<P> {
     }
 }
 
-/// How sums of f32 are rounded. By default after every product, in one order: the same bits on every host. A session may allow a host's kernels to fuse
+/// Rounding of f32 sums. By default after every product, in one order: the same bits on every host. A session may allow a host's kernels to fuse
 /// products with their sums; devices, whose kernels do so always, keep nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -217,7 +217,7 @@ impl<'a> Mem<'a> {
     }
 }
 
-/// What operands are checked against when loading.
+/// Sizes that operands are checked against when loading.
 #[derive(Debug)]
 pub(crate) struct Bounds<'a> {
     pub(crate) regions: [u32; MAX_REGIONS],

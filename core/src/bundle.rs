@@ -156,12 +156,12 @@ impl<'a> Bundle<'a> {
     }
 }
 
-/// Where a model lies in a bundle, as its entry says.
+/// Position of a model in a bundle, from its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Located {
     /// From the bundle's start.
     pub offset: u32,
-    /// How many there are.
+    /// Length, in bytes.
     pub bytes: u32,
     /// Its name, filled up with zeros.
     pub name: [u8; BUNDLE_NAME],
@@ -322,7 +322,7 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Where each field of the header and of an entry lies, in bytes from its start.
+/// Offset of each field of the header and of an entry, in bytes from its start.
 mod field {
     pub(super) const VERSION: usize = 8;
     pub(super) const COUNT: usize = 10;

@@ -144,7 +144,7 @@ impl<'a, T: Element> Src<'a, T> {
     /// `i` is below `len`.
     #[inline]
     unsafe fn read(self, i: usize) -> T {
-        // SAFETY: in bounds, as the caller promises; valid and aligned, as the fields promise.
+        // SAFETY: `i < len` (fn docs), and the fields promise `len` valid, aligned elements at `start`.
         unsafe { self.start.add(i).read() }
     }
 }

@@ -82,7 +82,7 @@ impl Code {
     }
 }
 
-/// What the low half of a code counts.
+/// Unit of the low half of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counts {
     /// Nothing.
@@ -99,16 +99,16 @@ pub enum Counts {
     Region,
 }
 
-/// What a cause's number means.
+/// Meaning of a cause's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cause {
     /// Its number.
     pub number: u8,
     /// The error's type and variant.
     pub name: &'static str,
-    /// What the code's low half counts.
+    /// Unit of the code's low half.
     pub counts: Counts,
-    /// What happened, and what to do.
+    /// The event, and what to do about it.
     pub meaning: &'static str,
 }
 

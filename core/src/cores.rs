@@ -18,7 +18,7 @@ use crate::session::Session;
 /// The cores of a board, which see one memory.
 ///
 /// # Safety
-/// What [`Cores::run`] does decides whether two cores write the same bytes. An implementation guarantees:
+/// The behaviour of [`Cores::run`] decides whether two cores write the same bytes. An implementation guarantees:
 ///
 /// - `work` is called at most once with each index, and with none that is not below [`Cores::count`];
 /// - [`Cores::run`] returns after every call of `work` has returned, and none begins later;
@@ -27,7 +27,7 @@ use crate::session::Session;
 ///   caches are not coherent clean and invalidate theirs there; and because cores read what others wrote between two barriers as well, such cores must
 ///   have the arenas, the state and the variables of the run in memory that is not cached.
 pub unsafe trait Cores: Sync {
-    /// How many there are, the one that calls among them.
+    /// Number of cores, the calling one among them.
     fn count(&self) -> usize;
 
     /// Calls `work` with the index of each core, on that core, all at one time; returns when all have returned. They wait for each other: calls one after the
@@ -132,7 +132,7 @@ impl<'r> Lent<'r> {
     }
 }
 
-/// What all cores of a run share.
+/// State that all cores of a run share.
 struct Shared<'r> {
     lent: Lent<'r>,
     records: Records<'r>,
@@ -185,21 +185,21 @@ impl Shared<'_> {
 /// The bytes of a memory as cells, for one of those that share it.
 ///
 /// # Safety
-/// So many bytes from there on are of a slice that is borrowed exclusively, by a call that does not return before this is done with. Cells may be written while
+/// `len` bytes at `start` are of a slice that is borrowed exclusively, by a call that does not return before this is done with. Cells may be written while
 /// others have them; nobody touches those that another one writes at that time.
 pub(crate) unsafe fn cells<'m>((start, len): (*mut u8, usize)) -> &'m [Cell<u8>] {
-    // SAFETY: as the caller promises.
+    // SAFETY: `len` bytes at `start` are of an exclusively borrowed slice that outlives the cells, and nobody touches bytes that another one writes (fn docs).
     unsafe { slice::from_raw_parts(start.cast::<Cell<u8>>(), len) }
 }
 
-/// Where the cores wait for each other.
+/// Barrier at which the cores wait for each other.
 struct Meeting {
     cores: [Arrived; MAX_CORES],
-    /// How many of them run.
+    /// Number of cores that run.
     count: usize,
 }
 
-/// How far a core has come. It alone writes this.
+/// Progress of a core. It alone writes this.
 struct Arrived {
     /// The barriers that it has come to; with [`LEFT`] when it comes to no more. Fewer than a file has bytes.
     barriers: AtomicU32,
@@ -225,7 +225,7 @@ impl Meeting {
         }
     }
 
-    /// What belongs to this core; `None` where it does not take part.
+    /// State of this core; `None` where it does not take part.
     fn core(&self, core: usize) -> Option<&Arrived> {
         self.cores.iter().take(self.count).nth(core)
     }

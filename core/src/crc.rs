@@ -1,6 +1,6 @@
 //! CRC-32 (IEEE 802.3, reflected polynomial 0xEDB88320), the checksum of a blob.
 //!
-//! How many instructions a byte and how many bytes of table a core pays for it: `docs/footprint.md`.
+//! Instructions a byte and bytes of table, by core: `docs/footprint.md`.
 
 #[cfg(any(test, kernel_isa = "armv7m"))]
 mod window;

@@ -1,4 +1,4 @@
-//! What a file says of the accelerator that it is for.
+//! Declaration, in a file, of the accelerator that it is for.
 
 use core::{fmt, str};
 
@@ -69,7 +69,7 @@ pub struct Declaration {
     pub version: u16,
     /// The target whose kernels and layouts of weights its steps have.
     pub layout: Target,
-    /// What addresses of its operands are multiples of: 1, 2, 4, 8 or 16.
+    /// Required alignment of operand addresses, in bytes: 1, 2, 4, 8 or 16.
     pub alignment: u8,
     /// The regions of the arena that it reaches: bit `n` for region `n`.
     pub regions: u8,

@@ -61,7 +61,7 @@ pub enum LoadError {
     Accelerator,
     /// The core that was stated lacks what the file wants: see [`crate::Model::load_on`].
     Cpu {
-        /// What it lacks.
+        /// The missing feature.
         lack: Lack,
     },
     /// The file was packed for a target whose kernels this build of the runtime does not have.
@@ -85,16 +85,16 @@ pub enum LoadError {
     Step {
         /// The step.
         step: u32,
-        /// What is wrong with it.
+        /// The first check that failed.
         fault: Fault,
     },
     /// The steps up to this one cost more than the caller allows: see [`crate::Model::load_within`].
     Cost {
         /// The step.
         step: u32,
-        /// What it and the steps before it cost at most.
+        /// Largest cost of the step and the steps before it.
         cost: u64,
-        /// What the caller allows.
+        /// Largest cost that the caller allows.
         budget: u64,
     },
     /// An input or output whose description does not decode, or lies outside its memory.
@@ -104,7 +104,7 @@ pub enum LoadError {
     },
 }
 
-/// What a core lacks that a file wants.
+/// Feature of a core that a file needs and the core lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -204,12 +204,12 @@ pub enum RunError {
     Accelerator {
         /// The step; the first one that is handed over, where nothing was run.
         step: u32,
-        /// What is wrong.
+        /// The first check that failed.
         fault: AcceleratorFault,
     },
 }
 
-/// What is wrong with an accelerator. Nothing was run with the first five: [`crate::Session::run`] takes the core alone.
+/// Fault of an accelerator. Nothing was run with the first five: [`crate::Session::run`] takes the core alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]

@@ -30,7 +30,7 @@ use crate::session::Session;
 /// - it sees what was written before [`EthosU::start`] was called, and what it wrote is seen when [`EthosU::poll`] returns [`Poll::Done`]: where caches are not
 ///   coherent, they are cleaned and invalidated there.
 pub unsafe trait EthosU {
-    /// What it is; a model with commands for another one is refused.
+    /// Configuration of the NPU; a model with commands for another one is refused.
     fn config(&self) -> Config;
 
     /// Whether it reaches so many bytes from `start` on: of arenas, where a session was given them, and of the weights.
@@ -54,7 +54,7 @@ pub unsafe trait EthosU {
     /// Ends what is under way: called after errors and when the time is over. It returns when nothing of the session's memory is touched any more.
     fn stop(&mut self);
 
-    /// How often [`EthosU::poll`] may say [`Poll::Busy`] in one stream, before that counts as never.
+    /// Number of times that [`EthosU::poll`] may say [`Poll::Busy`] in one stream, before that counts as never done.
     fn polls(&self) -> u32 {
         100_000_000
     }
@@ -108,7 +108,7 @@ impl<'r> EthosUJob<'r> {
         self.payload.id
     }
 
-    /// What the region pointers are: constants, which are only read, scratch, fast scratch. The driver takes these for `base_addr` and `base_addr_size`.
+    /// Memories of the region pointers: constants, which are only read, scratch, fast scratch. The driver takes these for `base_addr` and `base_addr_size`.
     pub fn regions(&self) -> [EthosURegion; 3] {
         self.regions
     }

@@ -1,4 +1,4 @@
-//! What sessions do, as events for a program's log: features `events-defmt` and `events-log`. Builds with neither hold nothing of it.
+//! Events of sessions for a program's log: features `events-defmt` and `events-log`. Builds with neither hold nothing of it.
 //!
 //! Times are the logger's: an event is logged before its step runs, so that the last one names the step that did not end.
 

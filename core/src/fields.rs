@@ -99,7 +99,7 @@ impl<'a> Fields<'a> {
         if self.failed { None } else { Some(record) }
     }
 
-    /// What was not read yet.
+    /// The bytes not read yet.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest.as_slice()
     }

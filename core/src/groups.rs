@@ -1,4 +1,4 @@
-//! Which bytes the cores of a file touch between two barriers: load demands that none writes what another one reads or writes there.
+//! Bytes that the cores of a file touch between two barriers: load demands that no core writes what another one reads or writes there.
 //!
 //! The steps between two barriers are a *group*. Load sees every operand of every step once, in order, and compares each with those of other cores in its
 //! group; a group has at most [`MOST`] of them, so that this takes time in proportion to the file.
@@ -27,20 +27,20 @@ struct Extent {
     end: u32,
 }
 
-/// What was found of an operand.
+/// Overlap of an operand with those of other cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meets {
     /// Nothing of another core.
     Nothing,
-    /// What another core writes, or what another core reads and this one writes.
+    /// Bytes that another core writes, or that another core reads and this one writes.
     Another,
     /// There are too many to tell.
     Unknown,
-    /// What the accelerator does not reach.
+    /// Bytes that the accelerator does not reach.
     Beyond,
 }
 
-/// What an accelerator reaches.
+/// Memory that an accelerator reaches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reach {
     /// Offsets of its operands are multiples of this.
@@ -56,7 +56,7 @@ pub(crate) struct Groups {
     cores: u8,
     /// The core of the step at hand.
     core: Cell<u8>,
-    /// What the accelerator reaches, in a file that is for one.
+    /// Reach of the accelerator, in a file that is for one.
     reach: Option<Reach>,
     /// Operands of the group before the step at hand.
     before: Cell<usize>,
@@ -102,7 +102,7 @@ impl Groups {
             .is_none_or(|reach| offset.is_multiple_of(reach.alignment.into()))
     }
 
-    /// What the accelerator reaches, where the step is one of its.
+    /// Reach of the accelerator, where the step is one of its.
     fn handed(&self) -> Option<Reach> {
         self.reach.filter(|_| self.core.get() == ACCELERATOR)
     }

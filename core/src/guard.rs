@@ -19,7 +19,7 @@ pub const CANARY_BYTES: usize = 16;
 /// A pattern that neither memory of one value nor counters hold.
 const CANARY: [u8; CANARY_BYTES] = *b"\xC5\x3A\x96\x0F\xE1\x5C\x27\xB8\x4D\xF2\x71\x8E\xA3\x1C\xD9\x64";
 
-/// What an arena is filled with, so that the bytes that were written can be told.
+/// Fill byte of an arena, by which the bytes that were written are found.
 const PAINT: u8 = 0xA7;
 
 /// The canaries of a session's memory.
@@ -43,7 +43,7 @@ pub enum Overrun {
     State,
 }
 
-/// How far memories were used, in bytes from their start.
+/// High-water marks of memories, in bytes from their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Marks {
@@ -106,7 +106,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         Ok((Self::new(model, inner, inner_state)?, guard))
     }
 
-    /// How far the memories of a guarded session were used, since it was opened. Reads what was not used, and no more.
+    /// High-water marks of the memories of a guarded session since it was opened. Reads the unused bytes, and no more.
     pub fn marks(&self) -> Marks {
         let written = |memory: &[u8]| {
             memory
@@ -156,7 +156,7 @@ fn intact(canary: &[u8; CANARY_BYTES]) -> bool {
     u128::from_ne_bytes(*black_box(canary)) == u128::from_ne_bytes(CANARY)
 }
 
-/// What the model uses of a memory, and the canary behind it.
+/// Splits a memory into the part that the model uses and the canary behind it.
 fn split(memory: &mut [u8], needed: usize) -> Option<(&mut [u8], &mut [u8; CANARY_BYTES])> {
     let (used, rest) = memory.split_at_mut_checked(needed)?;
     let (canary, _) = rest.split_first_chunk_mut()?;
@@ -181,7 +181,7 @@ const _: () = assert!(CANARY_BYTES.is_multiple_of(ARENA_ALIGN));
 mod tests {
     use super::*;
 
-    /// What a guard of arenas 0 and 2 and a state says after `change`.
+    /// Answer of a guard of arenas 0 and 2 and a state after `change`.
     fn checked(change: impl FnOnce(&mut [[u8; CANARY_BYTES]; 3])) -> Result<(), Overrun> {
         let mut canaries = [CANARY; 3];
         change(&mut canaries);

@@ -37,7 +37,7 @@
 /// # }
 /// ```
 ///
-/// What the module holds:
+/// Contents of the module:
 ///
 /// | item | what it is |
 /// | --- | --- |
@@ -126,7 +126,7 @@ macro_rules! include_bundle {
     };
 }
 
-/// What the module of a model holds, from its checked file.
+/// Contents of a model's module, from its checked file.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __model {
@@ -165,7 +165,7 @@ macro_rules! __model {
         $crate::__port!(OutputElement2 Output2 output_type output_elements 2);
         $crate::__port!(OutputElement3 Output3 output_type output_elements 3);
 
-        /// What a run takes: `&Input`, or a tuple of several.
+        /// Inputs of a run: `&Input`, or a tuple of several.
         pub type Inputs<'i> =
             <$crate::typed::Count<{ $crate::embed::form($crate::embed::inputs(MODEL)) }> as $crate::typed::Form<
                 &'i Input,
@@ -173,7 +173,7 @@ macro_rules! __model {
                 &'i Input2,
                 &'i Input3,
             >>::Of;
-        /// What a run gives: `&Output`, or a tuple of several.
+        /// Outputs of a run: `&Output`, or a tuple of several.
         pub type Outputs<'o> =
             <$crate::typed::Count<{ $crate::embed::form($crate::embed::outputs(MODEL)) }> as $crate::typed::Form<
                 &'o Output,
@@ -221,7 +221,7 @@ macro_rules! __model {
             $crate::Model::load_with(MODEL)
         }
 
-        /// What the file said when the program was compiled.
+        /// Receipt of the file when the program was compiled.
         pub const RECEIPT: $crate::Receipt = $crate::embed::receipt(MODEL);
 
         /// Checks the model but for its checksum: see [`Model::load_with_receipt`](arenite::Model::load_with_receipt).
@@ -320,7 +320,7 @@ macro_rules! __arena {
     };
 }
 
-/// What the feature `verify` adds to a model's module; a macro's own `cfg` would ask for features of the program that it stands in.
+/// Additions of the feature `verify` to a model's module; a macro's own `cfg` would ask for features of the program that it stands in.
 #[cfg(feature = "verify")]
 #[doc(hidden)]
 #[macro_export]

@@ -1,4 +1,4 @@
-//! What a session takes of a device's memory: for a log, and for whoever sizes the next one.
+//! A session's use of a device's memory: for a log, and for whoever sizes the next one.
 
 use core::fmt;
 
@@ -12,15 +12,15 @@ use crate::session::Session;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct MemoryUse {
-    /// What the model needs.
+    /// Bytes that the model needs.
     pub needed: u32,
-    /// What the session was given.
+    /// Bytes that the session was given.
     pub given: u32,
     /// High-water mark: up to the last byte that was written, of the state to the last that differs from its initial value. `None` where nobody looked.
     pub written: Option<u32>,
 }
 
-/// What a session takes: [`Session::memory_report`]. The stack is not the session's to see: `pack` states its bound for each board.
+/// Memory that a session takes: [`Session::memory_report`]. The stack is not the session's to see: `pack` states its bound for each board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct MemoryReport {

@@ -1,7 +1,7 @@
 //! Memory that is handed out once: a static of the user's crate becomes exclusive memory without `unsafe` in that crate.
 //!
-//! Who takes it must win a race against interrupts and other cores, so a core without compare-and-swap (Cortex-M0, RISC-V without the A extension) needs
-//! one of the features `critical-section` and `portable-atomic`.
+//! Taking it must win a race against interrupts and other cores, so a core without compare-and-swap (Cortex-M0, RISC-V without the A extension) needs one of
+//! the features `critical-section` and `portable-atomic`.
 // With `cells` and the kernels the only place with `unsafe`.
 #![allow(unsafe_code)]
 
@@ -52,7 +52,7 @@ impl<T> Once<T> {
 #[derive(Debug)]
 pub struct ThisCore;
 
-/// That a build can hand something out once. The lifetime says nothing: it lets a program that never asks compile for a core that cannot.
+/// Marker of builds that can hand something out once. The lifetime says nothing: it lets a program that never asks compile for a core that cannot.
 #[diagnostic::on_unimplemented(
     message = "this core has no compare-and-swap, so memory cannot be taken once without help",
     label = "takes the module's own static memory",

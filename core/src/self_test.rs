@@ -13,8 +13,8 @@ use crate::kernels::table::Kernels;
 use crate::session::{Arenas, Session};
 use crate::tensor::DType;
 
-/// How far a value of an f32 output may be from the expected one, in terms of the output's largest expected magnitude. Ten times what kernels of different
-/// cores differ by in the tests of this project; a wrong weight or a dead lane is further off.
+/// Tolerance of an f32 output's values, relative to the output's largest expected magnitude. It is ten times the difference between kernels of different cores
+/// in the tests of this project; a wrong weight or a dead lane is further off.
 pub const F32_TOLERANCE: f32 = 1e-4;
 
 /// Bytes of what is expected of an integer output: its CRC-32.
@@ -39,9 +39,9 @@ pub enum SelfTestError {
         run: u32,
         /// The output.
         output: u32,
-        /// What the file states: of integers the CRC-32 of the whole output, of f32 the bits of the value that differs.
+        /// Expected value in the file: of integers the CRC-32 of the whole output, of f32 the bits of the value that differs.
         expected: u32,
-        /// What was computed.
+        /// Computed value.
         found: u32,
     },
 }
@@ -183,7 +183,7 @@ mod tests {
                 Some([200.0f32, wrong].map(f32::to_bits))
             );
         }
-        // What was infinite or no number stays that, and does not widen what is allowed to the others.
+        // Expected infinities and NaN must be met exactly, and do not widen the tolerance of the others.
         let special = bytes(&[f32::INFINITY, f32::NAN, 1.0]);
         assert_eq!(different_value(&special, &special), None);
         assert!(different_value(&special, &bytes(&[f32::INFINITY, f32::NAN, 1.001])).is_some());

@@ -36,11 +36,11 @@ impl<'s> From<[&'s mut [u8]; MAX_REGIONS]> for Arenas<'s> {
     }
 }
 
-/// What others need to run the rest of a run: the steps, the first one's index, how sums are rounded, and the memories: regions, then the state.
+/// State that other cores need for the rest of a run: the steps, the first one's index, the rounding of sums, and the memories: regions, then the state.
 #[cfg(feature = "cores")]
 pub(crate) type Shared<'m, 'r> = (Records<'m>, u32, Rounding, [&'r mut [u8]; MAX_REGIONS + 1]);
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Progress {

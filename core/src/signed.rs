@@ -1,6 +1,6 @@
 //! The envelope of a signed file: a header of fixed offsets before the model or the bundle, which it leaves as it is. Specified in `docs/format.md`.
 //!
-//! What is here trusts nothing and verifies nothing; that is [`crate::verify()`], behind the feature `verify`.
+//! This module trusts nothing and verifies nothing; that is [`crate::verify()`], behind the feature `verify`.
 
 /// Bytes of the envelope; the model or the bundle follows.
 pub const SIGNED_HEADER: usize = 128;
@@ -10,7 +10,7 @@ pub const SIGNED_VERSION: u16 = 1;
 
 pub(crate) const MAGIC: [u8; 8] = *b"ARENSIG\n";
 
-/// Where each field of the envelope lies. From [`field::SIGNED`] on everything is signed, and nothing else may be read before that is verified but the magic,
+/// Offset of each field of the envelope, in bytes. Everything from [`field::SIGNED`] on is signed. Before that is verified, nothing may be read but the magic,
 /// version, lengths and key that stand here.
 #[allow(dead_code, reason = "some are for those alone who verify or pack")]
 pub(crate) mod field {
@@ -24,7 +24,7 @@ pub(crate) mod field {
     pub(crate) const RESERVED: usize = 96;
 }
 
-/// What an envelope says, decoded and not verified. Whoever wrote the file wrote this.
+/// Contents of an envelope, decoded and not verified: whoever wrote the file wrote them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Envelope {
@@ -104,7 +104,7 @@ pub const fn content(file: &[u8]) -> &[u8] {
     }
 }
 
-/// Where the signature lies in a signed file; everything behind it is signed.
+/// Position of the signature in a signed file; everything behind it is signed.
 #[cfg(feature = "pack")]
 pub const fn signature_place() -> core::ops::Range<usize> {
     field::SIGNATURE..field::SIGNED

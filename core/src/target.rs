@@ -1,6 +1,6 @@
 //! The cores that a model can be packed for.
 
-/// What a blob was packed for: it chooses kernels and weight layouts. The numbers are part of the format.
+/// Target that a blob was packed for: it chooses kernels and weight layouts. The numbers are part of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]

@@ -1,4 +1,4 @@
-//! What load has seen of the constants that kernels trust.
+//! Record of the constants that load has checked and kernels trust.
 //!
 //! Steps may share constants, as the bands of one convolution do. Whether a kernel may trust its constants depends on its parameters and on them, and not
 //! on the places of its operands: what was checked for one step holds for every one of the same kernel with the same parameters. To remember all of them
@@ -9,8 +9,8 @@ use core::cell::Cell;
 
 use crate::fields::Fields;
 
-/// How often load looks at each byte of the weights and of the steps again, at most. Of a step that it passes in a search, four bytes take no longer than one
-/// of the weights.
+/// Number of times that load looks at each byte of the weights and of the steps again, at most. Of a step that it passes in a search, four bytes take no longer
+/// than one of the weights.
 const AGAIN: u32 = 16;
 
 /// A step as the file has it: its kernel's number and its parameters.
@@ -40,7 +40,7 @@ impl Places {
     }
 }
 
-/// What is known of a step's constants before they are looked at.
+/// Knowledge of a step's constants before they are looked at.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Before {
     /// An equal step was checked with them.
@@ -51,14 +51,14 @@ pub(crate) enum Before {
     Shared,
 }
 
-/// What was checked so far.
+/// Constants checked so far.
 #[derive(Debug)]
 pub(crate) struct Trusted<'a> {
     /// All steps.
     steps: &'a [u8],
     /// The steps behind the one that a search found last.
     next: Cell<&'a [u8]>,
-    /// Where the weights end that any step was checked with.
+    /// End of the weights that any step was checked with.
     end: Cell<u32>,
     /// Of the step that is being checked: where its constants begin and end, and how many bytes they are. Here, because every other place would be in the frame
     /// of each kernel's check.
@@ -97,7 +97,7 @@ impl<'a> Trusted<'a> {
         self.bytes.set(self.bytes.get().saturating_add(bytes));
     }
 
-    /// What is known of the constants of `record`, which begins with these places. They count as checked from then on: a load in which they turn
+    /// Knowledge of the constants of `record`, which begins with these places. They count as checked from then on: a load in which they turn
     /// out to be wrong ends there.
     #[inline(never)]
     pub(crate) fn before(&self, record: Record<'_>, places: Places) -> Before {
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(broke(0, &[(8, 8), (2, 4)]), Before::No);
         assert_eq!(broke(1, &[(16, 4)]), Before::No);
         assert_eq!(broke(2, &[(20, 4), (19, 1)]), Before::Shared);
-        // What was refused for ends the load; it counts all the same.
+        // A refusal ends the load; it counts all the same.
         assert_eq!(broke(3, &[(23, 4)]), Before::Shared);
         assert_eq!(broke(4, &[(27, 1), (90, 10)]), Before::No);
         assert_eq!(broke(5, &[(99, 1)]), Before::Shared);

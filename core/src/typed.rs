@@ -119,7 +119,7 @@ fn holds<T: Number>(dtype: DType) -> bool {
     T::DTYPE as u8 == dtype as u8 || (dtype as u8 == DType::Bool as u8 && T::DTYPE as u8 == DType::U8 as u8)
 }
 
-/// What a run takes: a reference to an array, a tuple of those, or `()` where there are none or more than four; the session has those set already.
+/// Inputs of a run: a reference to an array, a tuple of those, or `()` where there are none or more than four; the session has those set already.
 pub trait Inputs {
     /// Sets them for the next run.
     ///
@@ -128,7 +128,7 @@ pub trait Inputs {
     fn set<K: Kernels>(self, session: &mut Session<'_, '_, K>) -> Result<(), RunError>;
 }
 
-/// What a run gives, in the same forms; `()` leaves them to [`Session::values`].
+/// Outputs of a run, in the same forms; `()` leaves them to [`Session::values`].
 pub trait Outputs<'o>: Sized {
     /// Finds them behind a run.
     ///

@@ -15,11 +15,11 @@ use crate::signed::{Envelope, SIGNED_HEADER, SIGNED_VERSION, bytes_at, field};
 /// An Ed25519 public key with the number by which files name it; `arenite keygen` prints both.
 pub type TrustedKey = (u64, [u8; 32]);
 
-/// What a device believes.
+/// Keys that a device trusts, and the least counter.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Trust<'k> {
-    /// Whose signatures count.
+    /// Keys whose signatures count.
     pub keys: &'k [TrustedKey],
     /// Files of a smaller counter are refused. A device that keeps the counter of the file that it last accepted, where no attacker can write, cannot be
     /// given an older one.

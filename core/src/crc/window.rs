@@ -12,7 +12,7 @@ use core::hint::black_box;
 /// Bytes of the quotient that the division looks back on: the degree.
 pub(super) const WINDOW: usize = 300;
 
-/// How far back it looks besides: the degree less the exponents in between.
+/// Further distances of the recurrence, in bits: the degree less the exponents in between.
 const DISTANCES: [usize; 3] = [145, 183, 211];
 
 /// Up to here in a window all distances reach into the one before; from here on, with what is kept of that, into none.
@@ -28,7 +28,7 @@ const WORD: usize = 4;
 /// words that stands for the last one taken in, and returns what is left.
 #[inline(always)]
 pub(super) fn divide(crc: u32, mut bytes: &[u8], mut take: impl FnMut([u8; WORD])) -> Option<&[u8]> {
-    // What the compiler does not know to be zeros it does not fill by a `memset`, which nothing else of a small program needs.
+    // Zeros that the compiler does not know as such are not filled by a `memset`, which nothing else of a small program needs.
     let mut quotient = [black_box([0; WORD]); (KEPT + WINDOW) / WORD];
     let quotient: &mut Quotient = quotient.as_flattened_mut().first_chunk_mut()?;
     put(quotient, KEPT, crc);
@@ -52,7 +52,7 @@ pub(super) fn divide(crc: u32, mut bytes: &[u8], mut take: impl FnMut([u8; WORD]
         // Opaque: what is left of them would be computed anew, by a division.
         bytes = black_box(rest);
     }
-    // What follows is divided, and no quotient any more.
+    // The bytes that follow are divided, but give no quotient any more.
     let (window, rest) = bytes.split_first_chunk::<WINDOW>()?;
     for at in (0..TURN / WORD).map(|word| WORD * word) {
         take(sum(quotient, window, at, WINDOW).to_le_bytes());

@@ -66,7 +66,7 @@ const PENDSTSET: u32 = 1 << 26;
 const ENABLE: u32 = 1 | 1 << 1 | 1 << 2;
 const LARGEST: u32 = (1 << 24) - 1;
 
-/// How often the system timer was at zero: a static of the program, whose `SysTick` exception calls [`Wraps::count`].
+/// Number of times that the system timer was at zero: a static of the program, whose `SysTick` exception calls [`Wraps::count`].
 #[derive(Debug, Default)]
 pub struct Wraps(AtomicU32);
 
@@ -115,7 +115,7 @@ impl<R: Registers> CycleCounter for SysTick<'_, R> {
             let before = self.registers.read(SYST_CVR);
             let waits = self.registers.read(ICSR) & PENDSTSET != 0;
             let after = self.registers.read(SYST_CVR);
-            // Where the exception came in between, nobody knows on which side of it.
+            // With an exception in between, nobody knows on which side of it the value was read.
             if self.wraps.get() != wraps {
                 continue;
             }
@@ -140,7 +140,7 @@ impl Registers for super::counter::Core {
     }
 
     fn write(&mut self, address: usize, value: u32) {
-        // SAFETY: as above; the counters' registers are no memory of the program.
+        // SAFETY: the private peripherals of every Cortex-M; the counters' registers are no memory of the program.
         unsafe { core::ptr::write_volatile(core::ptr::with_exposed_provenance_mut(address), value) }
     }
 }
@@ -206,7 +206,7 @@ mod tests {
         let counts: Vec<u64> = (0..4).map(|_| counter.cycles()).collect();
         assert_eq!(counts, [7, 14, 21, 28]);
         assert!(unit.count < 0x100, "it wrapped");
-        // What others have set stays.
+        // Bits set by others stay.
         assert_eq!((unit.monitor, unit.control), (1 << 3 | TRCENA, 0x4000_0001));
     }
 

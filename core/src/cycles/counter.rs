@@ -1,4 +1,4 @@
-//! What a counter is, and one of 32 bits that goes on.
+//! The trait of a cycle counter, and a counter of 32 bits that goes on.
 
 /// The registers of the core that the program runs on. Reaching them wants the privilege that start-up code runs with.
 #[cfg(any(

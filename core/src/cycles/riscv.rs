@@ -45,7 +45,7 @@ impl<C: Csrs> CycleCounter for Mcycle<C> {
     }
 }
 
-/// What is counted, whether it is, and the count.
+/// CSRs of the performance counter: the counted event, whether it counts, and the count.
 const MPCER: u16 = 0x7E0;
 const MPCMR: u16 = 0x7E1;
 const MPCCR: u16 = 0x7E2;

@@ -30,7 +30,7 @@ fn read(bytes: &[u8]) -> Option<Everything<'_>> {
     Fields::only(bytes).ok()
 }
 
-/// What postcard reads, where all bytes are used.
+/// Decoding by postcard, where all bytes are used.
 fn reference(bytes: &[u8]) -> Option<Everything<'_>> {
     match postcard::take_from_bytes(bytes) {
         Ok((value, [])) => Some(value),

@@ -3,7 +3,7 @@
 //! A step names its kernel, so nothing is chosen here at run time; [`Backend::available`] says which backends this build has. A backend is its folder, its
 //! line among the modules and its row in the table of backends, and its kernels' rows in [`table`]; everything else is derived.
 #![allow(unsafe_code)]
-// What packs weights has no caller on a device; builds with `pack` find what is unused indeed.
+// Packing functions have no caller on a device; builds with `pack` do find unused items.
 #![cfg_attr(not(any(test, packing)), allow(dead_code))]
 
 #[macro_use]

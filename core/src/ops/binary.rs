@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::ops::pointwise::{Aten, Tflite};
 use crate::tensor::DType::{self, F32, I8, I16, I32};
 
-/// What a row says beside the meaning.
+/// Names of a row, beside the meaning.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BinaryNames {
     /// The kind in summaries.
@@ -36,11 +36,11 @@ pub struct BinaryNames {
     pub oracle: &'static str,
 }
 
-/// What is to be done with a function: the loops of a kernel, compiled for each.
+/// Consumer of a function: the loops of a kernel, compiled for each.
 pub trait BinaryVisitor {
-    /// What it gives.
+    /// Result of the visit.
     type Output;
-    /// Does it with `f`.
+    /// Visits `f`.
     fn visit(self, f: impl Fn(f32, f32) -> f32) -> Self::Output;
 }
 

@@ -18,9 +18,9 @@ operator! {
         pub output: P,
         /// Contiguous truth values, of the same shape.
         pub condition: P,
-        /// What is taken where it holds.
+        /// Elements where the condition holds.
         pub a: P,
-        /// What is taken where it does not.
+        /// Elements where it does not.
         pub b: P;
         /// Bytes of an element.
         pub element: u8,

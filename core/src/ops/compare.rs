@@ -13,7 +13,7 @@ use crate::ops::size::checked_size;
 use crate::quant::Multiplier;
 use crate::tensor::DType;
 
-/// What is asked of two numbers. The order of the variants is part of the format.
+/// Comparison of two numbers. The order of the variants is part of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Comparison {

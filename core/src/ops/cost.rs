@@ -1,4 +1,4 @@
-//! What a step costs at most, in counts that depend on no core and on no kernel's loops.
+//! Largest cost of a step, in counts that depend on no core and on no kernel's loops.
 
 use crate::arena::{Access, Operand};
 use crate::ops::window::Window2d;
@@ -134,8 +134,8 @@ pub(crate) fn taps_inside(window: &Window2d) -> u64 {
 /// More than the padding of an axis at either end.
 const EDGE: u64 = 256;
 
-/// What follows from the operands alone: each is read or written once, or where it is smaller than the output, broadcast, once for each output; a product for
-/// each element read.
+/// Cost that follows from the operands alone: each is read or written once, or where it is smaller than the output, broadcast, once for each output; a product
+/// for each element read.
 pub(crate) fn of_operands<P>(each: impl FnOnce(&mut dyn FnMut(Operand<P>))) -> Cost {
     let mut cost = Cost::default();
     each(&mut |operand| {

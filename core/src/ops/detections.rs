@@ -1,5 +1,5 @@
-//! What a detector has found: TensorFlow Lite's custom operator `TFLite_Detection_PostProcess`. Boxes are decoded from their anchors, and those are dropped
-//! that overlap a better one by too much.
+//! Detections: TensorFlow Lite's custom operator `TFLite_Detection_PostProcess`. Boxes are decoded from their anchors; boxes that overlap a better one by too
+//! much are dropped.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
 use crate::ops::size::{checked_size, size};
 
-/// Which boxes are compared with each other.
+/// Boxes that are compared with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Suppression {
@@ -37,9 +37,9 @@ operator! {
         pub classes: P,
         /// The score of each, `[rows]`.
         pub scores: P,
-        /// How many boxes there are, `[1]`.
+        /// Number of boxes, `[1]`.
         pub count: P,
-        /// `[anchors, width]`: centre y, centre x, height, width, and what is not looked at.
+        /// `[anchors, width]`: centre y, centre x, height, width, and columns that are not read.
         pub encodings: P,
         /// Scores of the classes, `[anchors, background + labels]`.
         pub predictions: P,
@@ -57,7 +57,7 @@ operator! {
         pub background: bool,
         /// The most boxes.
         pub most: u32,
-        /// Which are compared.
+        /// Boxes that are compared with each other.
         pub suppression: Suppression,
         /// The least score.
         pub threshold: f32,

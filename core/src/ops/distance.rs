@@ -1,5 +1,5 @@
-//! How far the output of a sliding window must stay behind its input, in closed form: load asks it of shapes that a file merely declares, so
-//! its cost must not grow with them.
+//! Least distance of a sliding window's output behind its input, in closed form: load asks it of shapes that a file merely declares, so its cost must not grow
+//! with them.
 
 use crate::ops::window::{Window2d, three};
 
@@ -29,8 +29,8 @@ pub(crate) fn furthest_of(
 }
 
 impl Window2d {
-    /// How far the output must start below the input (`Kernel::distance`) for a kernel that computes pixels in order and,
-    /// before the last read for a pixel, has written all earlier pixels and at most `lead` further elements.
+    /// Least distance of the output below the input (`Kernel::distance`), in bytes, for a kernel that computes pixels in order and, before the last read for a
+    /// pixel, has written all earlier pixels and at most `lead` further elements.
     ///
     /// With W(p) the bytes written before the last read for pixel p, and R(p) the first input byte that pixel p or a later one
     /// reads, it is the maximum of W(p) - R(p): exact for this loop order. `element` is the bytes of an element of both.

@@ -17,12 +17,12 @@ pub const MOST_PORTS: usize = 8;
 pub struct Span {
     /// From its start on.
     pub offset: u32,
-    /// How many.
+    /// Length, in bytes.
     pub bytes: u32,
 }
 
 operator! {
-    /// What the core has written into the scratch before: the first ones are there.
+    /// Inputs that the core has written into the scratch before: the first ones are there.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[cfg_attr(feature = "defmt", derive(defmt::Format))]
     pub struct Inputs<P> {
@@ -71,7 +71,7 @@ operator! {
         pub scratch_bytes: u32,
         /// Bytes of region 2; 0 where there is none.
         pub fast_bytes: u32,
-        /// Where in the scratch the outputs are.
+        /// Positions of the outputs in the scratch.
         pub outputs: heapless::Vec<Span, MOST_PORTS>,
     }
 }

@@ -1,8 +1,8 @@
-//! What can be wrong with a step.
+//! Faults of a step.
 
 use core::fmt;
 
-/// What is wrong with a step.
+/// The first check of a step that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]

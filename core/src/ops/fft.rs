@@ -44,7 +44,7 @@ operator! {
     }
 }
 
-/// How a transform of complex samples is computed, in stages; those of the shortest transforms come first.
+/// Computation of a transform of complex samples, in stages; those of the shortest transforms come first.
 ///
 /// A stage of radix `p` makes transforms of `p * m` samples of those of `m`. Its factors are, with `w = exp(-2 pi i / (p * m))` (the inverse: its
 /// conjugate): `w^m` for radix 3, `w^m` and `w^2m` for radix 5; then for each `u` below `m`: `w^u`, `w^2u`, … `w^(p-1)u`. Behind all stages are, for

@@ -24,7 +24,7 @@ operator! {
         pub element: u8,
         /// outer, extent, inner
         pub shape: [u32; 3],
-        /// How many indices.
+        /// Number of indices.
         pub count: u32,
     }
 }

@@ -74,7 +74,7 @@ operator! {
     }
 }
 
-/// What both have in common.
+/// Shape, common to both operators.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     batch: u16,

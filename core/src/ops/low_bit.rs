@@ -88,7 +88,7 @@ operator! {
 /// The largest factor of [`Conv2dS8W4`]: its product with a weight, -7 to 7, is an int8 weight.
 pub const MOST_FACTOR: u8 = 18;
 
-/// What both have in common.
+/// Shape, common to both operators.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     /// Outputs.

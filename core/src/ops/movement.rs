@@ -30,9 +30,9 @@ operator! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[cfg_attr(feature = "defmt", derive(defmt::Format))]
     pub struct CopyStrided<P> {
-        /// Where the destination tensor (or the part of it that this step writes) starts.
+        /// Start of the destination tensor, or of the part of it that this step writes.
         pub output: P,
-        /// Where the source tensor starts.
+        /// Start of the source tensor.
         pub input: P;
         /// Bytes of an element.
         pub element: u8,

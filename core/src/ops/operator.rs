@@ -1,4 +1,4 @@
-//! What an operator is: parameters over places, what must hold for them, and the operands that follow from them.
+//! The trait of an operator: parameters over places, conditions on them, and the operands that follow from them.
 
 use crate::arena::{Operand, Place, Slot};
 use crate::ops::cost::{self, Cost};
@@ -11,7 +11,7 @@ pub trait Operator: Placed + Clone {
     /// Checks that shapes and attributes agree and that no size overflows 32 bits.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The first check that failed.
     fn check(&self) -> Result<(), Fault>;
 
     /// Visits every operand with its place, access and size: the one statement of what the step touches. The output comes first; a kernel's rules count
@@ -23,8 +23,8 @@ pub trait Operator: Placed + Clone {
         let _ = (weights, records);
     }
 
-    /// What it costs at most, with what its kernel wants beside its operands; closed, and sound for parameters that [`Operator::check`] accepts. An operator
-    /// that reads more than each operand once for each output says so.
+    /// Largest cost of the step, with the memory that its kernel needs beside its operands; closed, and sound for parameters that [`Operator::check`] accepts.
+    /// An operator that reads more than each operand once for each output says so.
     fn cost(&self, needs: Needs) -> Cost {
         cost::of_operands(|visit| self.operands(needs, visit))
     }
@@ -34,7 +34,7 @@ pub trait Operator: Placed + Clone {
         None
     }
 
-    /// How many elements an operator has that takes each element of its output from the same one of each operand, for the host to cut it anywhere.
+    /// Number of elements of an operator that takes each element of its output from the same one of each operand, for the host to cut it anywhere.
     fn elements_mut(&mut self) -> Option<&mut u32> {
         None
     }

@@ -29,12 +29,12 @@ operator! {
         pub window: Window2d,
         /// Value of the padding.
         pub input_zero_point: i8,
-        /// How the stream's channels are requantised.
+        /// Requantisation form of the stream's channels.
         pub form: Form,
     }
 }
 
-/// Which requantising sequence a stream was packed for.
+/// Requantising sequence that a stream was packed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]

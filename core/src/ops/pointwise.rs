@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tensor::DType::{self, F32, I8, I16};
 
-/// What a row says beside the meaning.
+/// Names of a row, beside the meaning.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Names {
     /// The kind in summaries.
@@ -64,11 +64,11 @@ pub struct Tflite {
     pub types: &'static [DType],
 }
 
-/// What is to be done with a function: the loops of a kernel, compiled for each.
+/// Consumer of a function: the loops of a kernel, compiled for each.
 pub trait Visitor {
-    /// What it gives.
+    /// Result of the visit.
     type Output;
-    /// Does it with `f`.
+    /// Visits `f`.
     fn visit(self, f: impl Fn(f32) -> f32) -> Self::Output;
 }
 

@@ -13,7 +13,7 @@ use crate::ops::size::{checked_size, size};
 use crate::quant::Multiplier;
 use crate::tensor::DType;
 
-/// What a reduction computes.
+/// Operation of a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[expect(missing_docs, reason = "named by their operation")]

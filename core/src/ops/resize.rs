@@ -10,7 +10,7 @@ use crate::ops::operator::{Needs, Operator};
 use crate::ops::size::{checked_size, size};
 use crate::tensor::DType;
 
-/// How a pixel is made.
+/// Interpolation of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Interpolation {
@@ -31,7 +31,7 @@ operator! {
         pub input: P;
         /// Type of both: f32 or int8.
         pub dtype: DType,
-        /// How a pixel is made.
+        /// Interpolation of a pixel.
         pub interpolation: Interpolation,
         /// Images.
         pub batch: u32,

@@ -57,7 +57,7 @@ operator! {
         pub rows: u32,
         /// Extent of the axis that sums to one.
         pub classes: u32,
-        /// What is computed, and its parameters.
+        /// Function, and its parameters.
         pub kind: SoftmaxKind,
     }
 }

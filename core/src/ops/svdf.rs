@@ -79,7 +79,7 @@ operator! {
         /// Offset of the constants: the feature weights as the fully connected kernel has them, the biases `[units]`, i32, and the time weights
         /// `[filters, memory]`, int8. A multiple of 4.
         pub weights: u32,
-        /// How the fully connected kernel requantises.
+        /// Requantisation form of the fully connected kernel.
         pub form: Form,
         /// Zero points of input and output.
         pub zero: [i8; 2],
@@ -116,7 +116,7 @@ impl SvdfShape {
     /// Each filter over the features, and over its memory.
     fn cost(&self, operands: Cost) -> Cost {
         let filters = u64::from(self.batch).saturating_mul(self.filters().into());
-        // What is remembered moves on besides.
+        // In addition the state moves on.
         operands.sums(filters, u64::from(self.features) + 3 * u64::from(self.memory))
     }
 

@@ -33,7 +33,7 @@ const FAR: Multiplier = Multiplier {
     shift: 32,
 };
 
-/// What `operator` says with and without a change.
+/// Checks `operator` with and without each change.
 #[track_caller]
 fn broken<O: Operator>(operator: &O, fault: Fault, changes: &[fn(&mut O)]) {
     assert_eq!(operator.check(), Ok(()), "as it is");

@@ -128,13 +128,13 @@ impl SigmoidI16 {
         self.shift == 0 || (self.shift <= 31 && largest + self.round() as u64 <= i32::MAX as u64)
     }
 
-    /// What brings an input to the table's scale, and the shift to the right after it.
+    /// Factor from an input to the table's scale, and the shift to the right after it.
     #[cfg(kernel_isa = "armv7m")]
     pub(crate) const fn parts(self) -> (i32, u8) {
         (self.multiplier, self.shift)
     }
 
-    /// What is added before that shift.
+    /// Rounding offset, added before that shift.
     pub(crate) const fn round(self) -> i32 {
         match self.shift {
             0 => 0,

@@ -26,7 +26,7 @@ const BEYOND: f64 = 4096.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct LrnI8 {
-    /// What one square adds to one: `growth / 2^(FRACTION + shift)`.
+    /// Addend of one square, on top of one: `growth / 2^(FRACTION + shift)`.
     pub growth: u32,
     /// See there.
     pub shift: u8,

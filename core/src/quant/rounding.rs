@@ -1,4 +1,4 @@
-//! What every quantised operator rounds with: multipliers, high halves, shifts, and the way between real and stored values.
+//! Rounding of quantised operators: multipliers, high halves, shifts, and conversion between real and stored values.
 
 use serde::{Deserialize, Serialize};
 

@@ -74,7 +74,7 @@ impl SoftmaxI8 {
             } else {
                 NOTHING
             };
-            // That adds nothing to the sum, and rounds to nothing.
+            // Such a term adds nothing to the sum, and rounds to nothing.
             if scaled <= NOTHING {
                 0
             } else {
@@ -101,7 +101,7 @@ impl SoftmaxI8 {
 /// Exponentials of a row that are computed once and not twice: those of a classifier.
 const KEPT: usize = 16;
 
-/// What no exponential is. With zero in its place compilers call `memset`, which a small program has for nothing else: 174 bytes on a Cortex-M4.
+/// Marker that is no exponential. With zero in its place compilers call `memset`, which a small program has for nothing else: 174 bytes on a Cortex-M4.
 const UNSET: i32 = -2;
 
 /// Q5 of which the exponential is below 2^11 of 2^31: half of what counts in the sum, and less than half of a result's last bit.
@@ -113,7 +113,7 @@ fn share(exp: i32) -> u32 {
     (exp as u32).wrapping_add(1 << (SUM_BITS - 1)) >> SUM_BITS
 }
 
-/// What takes an exponential to its share of the sum.
+/// Scale of an exponential to its share of the sum.
 struct Scale {
     factor: i32,
     /// To the right, with its half.

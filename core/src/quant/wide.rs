@@ -16,7 +16,7 @@ impl Multiplier {
         (product >> shift) as i32
     }
 
-    /// What [`Multiplier::apply_wide`] multiplies with, and its shift to the right, 1 to 63.
+    /// Factor of [`Multiplier::apply_wide`], and its shift to the right, 1 to 63.
     #[inline]
     pub(crate) fn wide(self) -> (i32, u32) {
         let mantissa = self.mantissa.min(0x7FFE_FFFF).wrapping_add(1 << 15) >> 16;

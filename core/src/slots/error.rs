@@ -1,4 +1,4 @@
-//! How an update fails.
+//! Errors of an update.
 
 use core::fmt;
 
@@ -39,17 +39,17 @@ pub enum SlotError {
     },
     /// Another update, or a start, came in between, or the flash failed at a piece.
     Stale,
-    /// What was written does not load.
+    /// The written file does not load.
     Load(LoadError),
-    /// What was written does not pass its self-test.
+    /// The written file does not pass its self-test.
     SelfTest(SelfTestError),
-    /// What was written is not believed.
+    /// The written file fails the verification of its signature.
     #[cfg(feature = "verify")]
     Verify(VerifyError),
 }
 
 impl SlotError {
-    /// What a flash says.
+    /// Error of a flash driver.
     pub(super) fn of(error: impl NorFlashError) -> Self {
         Self::Flash(error.kind())
     }

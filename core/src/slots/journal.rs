@@ -1,5 +1,5 @@
-//! Which slot counts, as records that are only ever appended: the newest one whose checksum is right holds. What a power cut leaves of a record is none, and
-//! the one before it stays.
+//! Journal of the slot in use: records that are only ever appended, of which the newest one with a right checksum holds. The remains of a record after a power
+//! cut are no record, and the one before it stays.
 //!
 //! The journal has two halves. When one is full the other is erased and begun; the newest record is in the full one until then.
 
@@ -16,12 +16,12 @@ const RECORD: usize = 32;
 /// The largest unit of writing.
 pub(super) const UNIT: usize = 256;
 
-/// What erased flash holds.
+/// Value of an erased byte of flash.
 pub(super) const ERASED: u8 = 0xFF;
 
 const MAGIC: [u8; 4] = *b"ASL1";
 
-/// What holds from a moment on.
+/// State of the slots from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
     /// The slot whose model is used.
@@ -33,7 +33,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// What holds where nothing was ever recorded: the first slot has what was flashed with the program.
+    /// State before any record: the first slot has the model that was flashed with the program.
     pub(super) const FIRST: Self = Self {
         slot: 0,
         trial: None,
@@ -75,7 +75,7 @@ impl Record {
     }
 }
 
-/// What the checksum covers.
+/// Bytes that the checksum covers.
 const CHECKED: usize = 20;
 
 fn checksum(bytes: &[u8; RECORD]) -> u32 {
@@ -95,7 +95,7 @@ pub(super) struct Journal {
     stride: u32,
     /// The half with the newest record.
     half: usize,
-    /// Where it has room; its end where there is none.
+    /// Offset of its free space; its end where there is none.
     room: u32,
     /// The newest record.
     newest: Record,
@@ -123,7 +123,7 @@ impl Journal {
                 };
                 at += journal.stride;
                 if !erased {
-                    // What lies before is written, whatever it is: a record goes behind the last byte that is not erased.
+                    // Bytes before are written, whatever they are: a record goes behind the last byte that is not erased.
                     *room = at;
                 }
                 match Record::from_bytes(&bytes) {
@@ -139,7 +139,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// What holds.
+    /// The newest record.
     pub(super) fn newest(&self) -> Record {
         self.newest
     }
@@ -166,7 +166,7 @@ impl Journal {
         let mut bytes = [ERASED; UNIT];
         put(&mut bytes, record.to_bytes(sequence).into_iter());
         let written = bytes.get(..self.stride as usize).ok_or(SlotError::Layout)?;
-        // Where this fails in the other half, this one stays the newest record's, and the next one erases the other anew.
+        // If this fails in the other half, this half keeps the newest record, and the next attempt erases the other anew.
         flash.write(at, written).map_err(SlotError::of)?;
         (self.half, self.room) = (half, at + self.stride);
         (self.newest, self.sequence) = (record, sequence);

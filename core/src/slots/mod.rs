@@ -53,7 +53,7 @@ impl<F: MappedFlash> MappedFlash for &mut F {
     }
 }
 
-/// Where slots and journal lie: in whole sectors of the flash, apart from each other.
+/// Position of slots and journal: in whole sectors of the flash, apart from each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Layout {
@@ -61,16 +61,16 @@ pub struct Layout {
     pub slots: [Range<u32>; 2],
     /// The journal, an even number of sectors. A record takes 32 bytes or a unit of writing, and each update four records or so.
     pub journal: Range<u32>,
-    /// How often a model is started on trial before it has to be confirmed: 1 to 254.
+    /// Number of starts of a model on trial before it has to be confirmed: 1 to 254.
     pub trials: u8,
 }
 
-/// Which files are taken: [`Unsigned`], or `Signed`.
+/// Policy on the files that are taken: [`Unsigned`], or `Signed`.
 pub trait Policy {
     /// The model in `file` and its counter; `at_least` is the least counter that is taken.
     ///
     /// # Errors
-    /// Where the file is not believed.
+    /// [`SlotError`] where the policy refuses the file.
     fn accept<'f>(&self, file: &'f [u8], at_least: u64) -> Result<(&'f [u8], u64), SlotError>;
 }
 
@@ -361,7 +361,7 @@ impl<F: MappedFlash, P: Policy, K: Kernels + Copy> Slots<F, P, K> {
             self.flush(&mut update)?;
         }
         self.round = self.round.wrapping_add(1);
-        // What was flashed with the program has a counter of its own, which no record says.
+        // A model flashed with the program has a counter of its own, which no record holds.
         let confirmed = self
             .active
             .map_or(0, |active| active.counter)
@@ -392,7 +392,7 @@ impl<F: MappedFlash, P: Policy, K: Kernels + Copy> Slots<F, P, K> {
         let at = self.place(update.slot).start + update.written;
         let unit = update.rest.get(..F::WRITE_SIZE).ok_or(SlotError::Layout)?;
         if let Err(error) = self.flash.write(at, unit) {
-            // How much of the unit was written nobody knows, and most flashes write none twice.
+            // After an error nobody knows how much of the unit was written, and most flashes write no unit twice.
             self.round = self.round.wrapping_add(1);
             return Err(SlotError::of(error));
         }
@@ -401,7 +401,7 @@ impl<F: MappedFlash, P: Policy, K: Kernels + Copy> Slots<F, P, K> {
         Ok(())
     }
 
-    /// What the policy and a load say of a slot, whose checksum is taken.
+    /// Checks a slot, whose checksum is taken, by the policy and a load.
     fn check(&self, slot: u8, at_least: u64) -> Result<(Receipt, u64), SlotError> {
         let (content, counter) = self.policy.accept(self.file(slot)?, at_least)?;
         let receipt = Receipt::of(content)?;

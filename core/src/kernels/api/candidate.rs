@@ -1,5 +1,6 @@
-//! What packing asks of a kernel beside the trait [`Kernel`]: which job it is a candidate for, which parameters it is meant for, how it wants its constants,
-//! and what it takes at least. A kernel says so in its own file; the host's selection, the test kit, the bounds and the documents ask all kernels of the table.
+//! Interface between packing and a kernel, beside the trait [`Kernel`]: the job it is a candidate for, the parameters it is meant for, the layout of its
+//! constants, and its least cost. A kernel says so in its own file; the host's selection, the test kit, the bounds and the documents ask all kernels of the
+//! table.
 
 use core::any::TypeId;
 
@@ -225,7 +226,7 @@ impl<'a, P: Place> Job<'a, P> {
     }
 }
 
-/// How a kernel wants the weights of a step.
+/// Layout in which a kernel takes the weights of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// As [`Candidate::pack`] writes them.
@@ -236,10 +237,10 @@ pub enum Layout {
     Blocks(usize),
 }
 
-/// What a bound depends on beside the step.
+/// Properties of the target that a bound depends on, beside the step.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine {
-    /// What the model was packed for.
+    /// Target that the model was packed for.
     pub target: Target,
     /// Whether compilers use vectors there by themselves.
     pub vectors: bool,
@@ -279,7 +280,7 @@ pub trait Candidate: Kernel + Sized + 'static {
         TypeId::of::<Self>()
     }
 
-    /// How it wants the weights of a step.
+    /// Layout in which the kernel takes the weights of a step.
     fn layout(op: &Self::Op) -> Layout {
         let _ = op;
         Layout::Own

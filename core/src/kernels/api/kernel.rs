@@ -1,4 +1,4 @@
-//! What a kernel is: one way of computing an operator, with its own weight layout, scratch and overlap rule.
+//! The trait of a kernel: one way of computing an operator, with its own weight layout, scratch and overlap rule.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,9 +24,8 @@ pub trait Kernel {
         Needs::default()
     }
 
-    /// How the output (operand 0) may overlap operand `index` (a read one): allowed where
-    /// `output.offset + distance <= operand.offset`, for the smallest such distance, which follows from the loop order; it may be
-    /// negative. `None` where they must be disjoint.
+    /// Allowed overlap of the output (operand 0) with operand `index` (a read one): `output.offset + distance <= operand.offset`, for the smallest such
+    /// distance, in bytes, which follows from the loop order; it may be negative. `None` where they must be disjoint.
     fn distance(op: &Self::Op, index: usize) -> Option<i64> {
         let _ = (op, index);
         None
@@ -42,7 +41,7 @@ pub trait Kernel {
     /// Whether the kernel trusts anything in the weights, such as records that say where to read and write: [`Kernel::trusts`] says whether it may.
     const TRUSTS: bool = false;
 
-    /// What load says of a step whose constants are not fit.
+    /// Fault that load reports for a step whose constants are not fit.
     const UNFIT: Fault = Fault::Weights;
 
     /// Whether what the kernel trusts in its constants is fit to be trusted. Load asks where there is such ([`Kernel::TRUSTS`]), after it has checked the

@@ -1,4 +1,4 @@
-//! What a kernel is: its operator, what it needs and reads, what it costs, and what packing asks of it.
+//! The interface of a kernel: its operator, its memory, its cost, and what packing asks of it.
 
 #[cfg(any(test, packing))]
 pub mod candidate;

@@ -5,7 +5,7 @@ use crate::arena::{Access, Bounds, Operand, Slot};
 use crate::groups::Meets;
 use crate::ops::fault::Fault;
 
-/// What load asks of a step's operands; implemented for every kernel, checked by one function.
+/// Operands of a step, as load checks them; implemented for every kernel, checked by one function.
 pub(crate) trait Operands {
     /// [`Operator::operands`].
     fn each(&self, visit: &mut dyn FnMut(Operand));

@@ -158,7 +158,7 @@ const fn padded(bytes: u32) -> u32 {
     bytes.saturating_add(3) & !3
 }
 
-/// What an output channel's sum is made of, beside the window.
+/// Weights and records of the output channels.
 struct Rows {
     weights: *const u32,
     records: *const [i32; 3],
@@ -229,10 +229,10 @@ unsafe fn convolve(op: &Conv2dS8, rows: &Rows, input: *const i8, output: *mut i8
 /// Copies `count` bytes.
 ///
 /// # Safety
-/// They are readable, writable and do not overlap.
+/// `count` bytes are readable at `from` and writable at `to`, and do not overlap.
 #[inline(never)]
 unsafe fn copy(mut from: *const i8, mut to: *mut i8, mut count: usize) {
-    // SAFETY: as the caller promises.
+    // SAFETY: `count` bytes remain at both, of those that the caller guarantees; words are read and written unaligned.
     unsafe {
         while count >= 4 {
             to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned());
@@ -248,13 +248,14 @@ unsafe fn copy(mut from: *const i8, mut to: *mut i8, mut count: usize) {
 /// All channels of a convolution, two at a time; an odd last one goes with itself.
 ///
 /// # Safety
-/// As for [`convolve`], of one pixel.
+/// As for [`convolve`], for one pixel: `window` holds the window's words, `out` takes `rows.channels` bytes.
 #[inline(never)]
 unsafe fn products(op: &Conv2dS8, rows: &Rows, window: *const u32, out: *mut i8) {
     let mut channel = 0;
     while channel < rows.channels {
         let pair = [channel, (channel + 1).min(rows.channels - 1)];
-        // SAFETY: as the caller promises.
+        // SAFETY: both of `pair` are below `rows.channels`, and the caller guarantees their rows of `rows.words` weights, records and outputs, and the words of
+        // `window`.
         unsafe {
             let [mut v, mut w] = [
                 rows.weights.add(pair[0] * rows.words),
@@ -278,11 +279,11 @@ unsafe fn products(op: &Conv2dS8, rows: &Rows, window: *const u32, out: *mut i8)
 /// All channels of a depthwise convolution.
 ///
 /// # Safety
-/// As for [`convolve`], of one pixel.
+/// As for [`convolve`], for one pixel: `window` holds `rows.taps` pixels, `out` takes `rows.channels` bytes.
 #[inline(never)]
 unsafe fn depthwise(op: &Conv2dS8, rows: &Rows, window: *const i8, out: *mut i8) {
     for channel in 0..rows.channels {
-        // SAFETY: as the caller promises.
+        // SAFETY: `channel < rows.channels`, and the caller guarantees its weights, record and output, and the pixels of `window`.
         unsafe {
             let record = &*rows.records.add(channel);
             let mut w = rows.weights.add(channel * rows.words).cast::<i8>();
@@ -310,7 +311,7 @@ unsafe fn store(op: &Conv2dS8, &[_, mantissa, shift]: &[i32; 3], sum: i32, out: 
         .wrapping_add(i32::from(op.output_zero_point));
     // `clamp` panics on an empty range, which load excludes but the compiler does not see.
     let stored = stored.max(i32::from(low)).min(i32::from(high));
-    // SAFETY: as the caller promises.
+    // SAFETY: `out` is writable (fn docs).
     unsafe { *out = stored as i8 };
 }
 

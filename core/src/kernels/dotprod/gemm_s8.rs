@@ -7,7 +7,7 @@
 use crate::kernels::neon::args::Product;
 use crate::kernels::neon::loops::{forget, outputs, walk};
 
-/// What both loops are made of. Macros of the assembler live as long as its module: [`purge`] and [`forget`] end them.
+/// Assembler macros of both loops. They live as long as the assembler's module: [`purge`] and [`forget`] end them.
 macro_rules! macros {
     () => {
         r"

@@ -47,7 +47,7 @@ fn convolutions_equal_the_scalar_kernel() {
     }
 }
 
-/// What the loops trust is looked at in every group and wherever in it: the packed weights of 37 channels of 21 elements, a byte changed at a time.
+/// The trusted values are checked in every group and at any place in it: the packed weights of 37 channels of 21 elements, one byte changed at a time.
 #[test]
 fn what_no_packer_writes_is_not_packed() {
     changed::<Dots>();

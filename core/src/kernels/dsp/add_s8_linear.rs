@@ -41,7 +41,7 @@ impl Loop for Words {
 #[cfg(not(kernel_isa = "dsp"))]
 unsafe fn quads_of(output: *mut i8, a: *const i8, b: *const i8, quads: usize, op: &PackedSumS8) {
     for at in 0..4 * quads {
-        // SAFETY: as the caller promises.
+        // SAFETY: `at < 4 * quads`, the length of all three (fn docs).
         unsafe { *output.add(at) = op.element(*a.add(at), *b.add(at)) };
     }
 }
@@ -52,7 +52,7 @@ unsafe fn quads_of(output: *mut i8, a: *const i8, b: *const i8, quads: usize, op
 unsafe fn quads_of(output: *mut i8, a: *const i8, b: *const i8, quads: usize, op: &PackedSumS8) {
     let [fa, fb] = op.factors;
     let constants = [fa, fb, op.offset, 0xFF00_FF00_u32 as i32];
-    // SAFETY: as the caller promises.
+    // SAFETY: the assembly reads and writes `4 * quads` elements, the length of all three (fn docs); `quads > 0`.
     unsafe { sum_asm(output, a, b, quads, &constants) }
 }
 

@@ -82,10 +82,10 @@ pub(crate) fn pairs_are_packed(stream: &[u32], words: usize, unused: u32, form: 
 /// The output of a sum by a general record. Once for all loops, for their size: what takes it is slow in any case.
 ///
 /// # Safety
-/// Four readable words.
+/// Four words are readable at `record`.
 #[inline(never)]
 pub(crate) unsafe fn general(record: *const u32, sum: i32) -> i8 {
-    // SAFETY: as the caller promises.
+    // SAFETY: four words are readable at `record` (fn docs).
     let [mantissa, shift, zero_point, clamp] = unsafe { *record.cast::<[u32; WORDS]>() };
     let requantize = Requantize {
         multiplier: Multiplier {
@@ -101,10 +101,10 @@ pub(crate) unsafe fn general(record: *const u32, sum: i32) -> i8 {
 /// Reads a short record. The offset is in the bias.
 ///
 /// # Safety
-/// Four readable words.
+/// Four words are readable at `record`.
 #[cfg(not(kernel_isa = "dsp"))]
 pub(crate) unsafe fn short(record: *const u32) -> Short {
-    // SAFETY: as the caller promises.
+    // SAFETY: four words are readable at `record` (fn docs).
     let [m, c, k, d] = unsafe { *record.cast::<[u32; WORDS]>() };
     Short {
         offset: 0,

@@ -6,7 +6,7 @@
 //! 18 instructions for 16 MACs, 1.13 a MAC.
 //!
 //! **The stream**, for every pair of output channels (an odd last one is paired with itself): both biases, zero-point correction folded in;
-//! one word for each pair of activations (a, b) of the window: `w0[a] w1[a] w0[b] w1[b]`; two records (`record.rs`).
+//! one word for each pair of activations (a, b) of the window: `w0[a] w1[a] w0[b] w1[b]`; two records (`channel_record.rs`).
 //!
 //! **Pairs.** A window is a list of runs of contiguous bytes: whole kernel rows, or single taps where columns are dilated. SXTB16 widens bytes 0
 //! and 2, then 1 and 3, of a word, so the whole words of the runs come first, each giving the pairs (0, 2) and (1, 3); then the bytes that are
@@ -15,9 +15,9 @@
 use core::ops::RangeInclusive;
 
 use super::channel_record;
-use super::conv2d_s8_loops::{Block, Loops, Separate};
+use super::conv2d_s8_loops::{ConvBlockArgs, Loops, Separate};
 use super::im2col_s16::{widen_columns, widen_pixel};
-use super::im2col_s16_loops::{Windows, widen_4};
+use super::im2col_s16_loops::{Im2col4Args, widen_4};
 use super::requantize::{SHIFT, Short};
 pub use super::windows::pixels_alone;
 use super::windows::{Geometry, Layout, pointwise_pixels};
@@ -85,7 +85,7 @@ pub(super) fn packed<'m>(op: &PackedConv2dS8, weights: &'m [u8]) -> Option<(&'m 
     channel_record::pairs_are_packed(stream, words, missing, op.form).then_some((stream, words))
 }
 
-/// What a step of such windows needs.
+/// Scratch and weights of a step of such windows, in bytes.
 #[inline(always)]
 pub(super) fn needs(g: &Geometry, form: Form) -> Needs {
     let [_, _, channels] = g.output;
@@ -324,7 +324,7 @@ unsafe fn convolve<L: Loops>(
     let staged = g.staged();
     let stage = scratch.wrapping_add(pairs * g.lanes()).cast::<i8>();
     let stride = if staged > 0 { staged } else { channels };
-    let mut block = Block {
+    let mut block = ConvBlockArgs {
         out: output,
         stride,
         stride3: 3 * stride,
@@ -357,7 +357,7 @@ unsafe fn convolve<L: Loops>(
     };
     let direct = g.dilation[1] == 1 || g.kernel[1] == 1;
     let alone = if direct { g.alone() } else { 0 };
-    let mut windows = Windows {
+    let mut windows = Im2col4Args {
         to: scratch,
         step: g.stride[1] * g.input[2],
         words: g.words,
@@ -442,7 +442,7 @@ unsafe fn convolve<L: Loops>(
 unsafe fn unstage(stage: *const i8, out: *mut i8, channels: usize, pixels: usize) {
     let (mut from, mut to) = (stage, out);
     for _ in 0..pixels {
-        // SAFETY: as the caller promises.
+        // SAFETY: one of `pixels` pixels: `channels` of its `staged_stride` bytes are readable at `from` and writable at `to`, without overlap (fn docs).
         unsafe { copy(from, to, channels) };
         from = from.wrapping_add(channels + 1);
         to = to.wrapping_add(channels);

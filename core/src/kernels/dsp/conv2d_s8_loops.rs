@@ -7,8 +7,8 @@
 /// A block of widened pixels, and what follows it through all channels. The assembly reads the fields by offset_of!.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct Block {
-    /// Where the channel's first output byte goes.
+pub(super) struct ConvBlockArgs {
+    /// The channel's output byte of the first pixel.
     pub out: *mut i8,
     /// Bytes between pixels of the output.
     pub stride: usize,
@@ -28,7 +28,7 @@ pub(super) struct Block {
     pub form: usize,
     /// Pairs of a group of weights that share a factor; 0 where none do.
     pub share: usize,
-    /// What the loops keep of each group, after the block's pixels in scratch.
+    /// State of the loops for each group, after the block's pixels in scratch.
     pub groups: *mut u32,
 }
 
@@ -39,7 +39,7 @@ pub(super) use arm::{positive, signed};
 #[cfg(not(kernel_isa = "dsp"))]
 use portable::{mac_1x2, mac_4x2};
 
-/// What takes a block through all channels of a stream.
+/// Loops that take a block through all channels of a stream.
 pub(super) trait Loops {
     /// Pairs of activations that they take at a time: a pixel has a multiple of it, of which the last ones may be anything.
     const PAIRS: usize = 1;
@@ -47,15 +47,16 @@ pub(super) trait Loops {
     /// Four pixels.
     ///
     /// # Safety
-    /// `block` describes `4 * pairs` readable words of pixels, an even number of channels from `out` to `out_end` with as many
-    /// channel pairs in the stream, and four writable output pixels.
-    unsafe fn mac_4x2(block: &Block);
+    /// 1. `block` describes `4 * pairs` readable words of pixels, an even number of channels from `out` to `out_end` with as many channel pairs in the stream,
+    ///   and four writable output pixels.
+    /// 2. Loops of groups that share a factor: `groups` has five writable words for each group.
+    unsafe fn mac_4x2(block: &ConvBlockArgs);
 
     /// One pixel.
     ///
     /// # Safety
-    /// As for [`Loops::mac_4x2`], with one pixel's `pairs` words and one output pixel.
-    unsafe fn mac_1x2(block: &Block);
+    /// As for [`Loops::mac_4x2`], with one pixel's `pairs` words, one output pixel and two words for each group.
+    unsafe fn mac_1x2(block: &ConvBlockArgs);
 }
 
 /// Each channel's weights in bytes of their own.
@@ -64,14 +65,14 @@ pub(super) struct Separate;
 
 impl Loops for Separate {
     #[inline(always)]
-    unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    unsafe fn mac_4x2(block: &ConvBlockArgs) {
+        // SAFETY: the condition is that of `Loops::mac_4x2`.
         unsafe { mac_4x2(block) }
     }
 
     #[inline(always)]
-    unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    unsafe fn mac_1x2(block: &ConvBlockArgs) {
+        // SAFETY: the condition is that of `Loops::mac_1x2`.
         unsafe { mac_1x2(block) }
     }
 }
@@ -89,7 +90,7 @@ pub(super) unsafe extern "C" fn finish_general(
     let (pixels, stride) = (pixels_and_stride & 7, pixels_and_stride >> 3);
     for channel in 0..2 {
         for pixel in 0..pixels {
-            // SAFETY: as the caller promises.
+            // SAFETY: `channel < 2` and `pixel < pixels`: a sum, a record and an output that the caller guarantees.
             unsafe {
                 let sum = *sums.add(channel * pixels + pixel);
                 let out = out.add(pixel * stride + channel);
@@ -101,13 +102,13 @@ pub(super) unsafe extern "C" fn finish_general(
 
 #[cfg(kernel_isa = "dsp")]
 mod arm {
-    use super::{Block, finish_general};
+    use super::{ConvBlockArgs, finish_general};
 
-    consecutive!(Block: out, stride, stride3, out_end, x, x_end, weights, pairs, form);
-    consecutive!(Block: share, groups);
+    consecutive!(ConvBlockArgs: out, stride, stride3, out_end, x, x_end, weights, pairs, form);
+    consecutive!(ConvBlockArgs: share, groups);
 
     frame!(
-        /// The frame of four pixels: where outputs go, as in [`Block`]; the pixels; where the unrolled loop is entered, and what follows it.
+        /// The frame of four pixels: where outputs go, as in [`ConvBlockArgs`]; the pixels; where the unrolled loop is entered, and what follows it.
         FourPixels { to, stride, stride3, to_end, pixels, pixels_end, entry, epilogue }
     );
     consecutive!(FourPixels: to, stride, stride3, to_end);
@@ -166,15 +167,15 @@ mod arm {
     /// # Safety
     /// `block` describes `4 * pairs` readable words of pixels, an even number of channels from `out` to `out_end` with as many
     /// channel pairs in the stream, and four writable output pixels.
-    pub(in super::super) unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
+    pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
+        // SAFETY: the assembly reads and writes what the caller guarantees of `block` (fn docs), and keeps to the calling convention.
         unsafe { mac_4x2_asm(block) }
     }
 
     // Sums: channel 0 of the pixels in r1 r2 r3 r0, channel 1 in r5 r6 r7 r4. Weights r8 r9, activations r10 r11, their pointer r12, the
     // stream's lr.
     #[unsafe(naked)]
-    unsafe extern "C" fn mac_4x2_asm(block: *const Block) {
+    unsafe extern "C" fn mac_4x2_asm(block: *const ConvBlockArgs) {
         naked!(FourPixels { to, pixels, pixels_end, entry, epilogue } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
@@ -321,15 +322,15 @@ mod arm {
     ///
     /// # Safety
     /// As for [`mac_4x2`], with one pixel's `pairs` words and one output pixel.
-    pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as above.
+    pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
+        // SAFETY: the assembly reads and writes what the caller guarantees of `block`, one pixel.
         unsafe { mac_1x2_asm(block) }
     }
 
     // Sums r0 r1.
     #[unsafe(naked)]
-    unsafe extern "C" fn mac_1x2_asm(block: *const Block) {
-        naked!(Block { out, out_end, x, weights, pairs },
+    unsafe extern "C" fn mac_1x2_asm(block: *const ConvBlockArgs) {
+        naked!(ConvBlockArgs { out, out_end, x, weights, pairs },
             OnePixel { to, to_end, pixels, entry, after_fours, epilogue, rest } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
@@ -439,7 +440,7 @@ mod arm {
 /// The same loops in Rust, for hosts.
 #[cfg(not(kernel_isa = "dsp"))]
 mod portable {
-    use super::{Block, finish_general};
+    use super::{ConvBlockArgs, finish_general};
     use crate::kernels::dsp::channel_record;
     use crate::kernels::isa::dsp::{smlad, sxtb16, sxtb16_ror8};
     use crate::ops::packed_conv2d::Form;
@@ -449,8 +450,8 @@ mod portable {
     /// # Safety
     /// `block` describes `4 * pairs` readable words of pixels, an even number of channels from `out` to `out_end` with as many
     /// channel pairs in the stream, and four writable output pixels.
-    pub(in super::super) unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
+        // SAFETY: the caller guarantees `block` for four pixels.
         unsafe { mac::<4>(block) }
     }
 
@@ -458,15 +459,16 @@ mod portable {
     ///
     /// # Safety
     /// As for [`mac_4x2`], with one pixel's `pairs` words and one output pixel.
-    pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
+        // SAFETY: the caller guarantees `block` for one pixel.
         unsafe { mac::<1>(block) }
     }
 
-    unsafe fn mac<const PIXELS: usize>(block: &Block) {
+    unsafe fn mac<const PIXELS: usize>(block: &ConvBlockArgs) {
         let mut weights = block.weights;
         let mut out = block.out;
-        // SAFETY: the caller describes the block.
+        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (docs of `mac_4x2` and
+        // `mac_1x2`).
         unsafe {
             while out != block.out_end {
                 let biases = [*weights as i32, *weights.add(1) as i32];

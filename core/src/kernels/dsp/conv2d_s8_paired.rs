@@ -121,7 +121,7 @@ pub(super) fn half(windows: [&[i8]; 2], at: usize) -> Option<u16> {
     i16::try_from(256 * w1 + w0).ok().map(|half| half as u16)
 }
 
-/// What the magnitudes of a second channel's weights have to stay below beside this bias.
+/// Bound of the magnitudes of a second channel's weights beside this bias, exclusive.
 #[inline(always)]
 fn reach_below(bias: i32) -> u32 {
     TOO_LARGE.saturating_sub(bias.unsigned_abs()).div_ceil(BYTE)
@@ -166,7 +166,7 @@ fn form<P>(op: &Conv2dS8<P>, plain: Plain<'_>) -> Option<Form> {
     forms.iter().copied().find(all)
 }
 
-/// What the stream has of two channels.
+/// The stream's contents for two channels.
 struct Pair<'p> {
     windows: [&'p [i8]; 2],
     biases: [u32; 2],
@@ -237,7 +237,7 @@ mod tests {
         for (w1, w0) in [(127, -128), (-127, 127), (-127, -5), (64, 3), (-1, -1), (0, 0)] {
             for len in [1, 300, 3000] {
                 let words = vec![word(half(w1, w0), half(w1, -w0 - 1)); len];
-                // What a packer counts: the high bytes, and one for each.
+                // The packer's bound: the high bytes, and one for each.
                 let high = |w0: i32| i64::from(((256 * w1 + w0) >> 8).abs() + 1);
                 let room = i64::from(TOO_LARGE) - len as i64 * (high(w0) + high(-w0 - 1)) * 128;
                 assert!(room <= i64::from(TOO_LARGE) - 2 * len as i64 * i64::from(w1.abs()) * 128);

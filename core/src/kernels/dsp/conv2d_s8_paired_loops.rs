@@ -1,6 +1,6 @@
 //! The inner loops of [`super::conv2d_s8_paired`]: those of [`super::conv2d_s8_loops`] for words `256 w1 + w0`.
 
-use super::conv2d_s8_loops::{Block, Loops};
+use super::conv2d_s8_loops::{ConvBlockArgs, Loops};
 
 #[cfg(kernel_isa = "dsp")]
 use arm::{mac_1x2, mac_4x2};
@@ -15,25 +15,25 @@ pub(super) struct Paired;
 
 impl Loops for Paired {
     #[inline(always)]
-    unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    unsafe fn mac_4x2(block: &ConvBlockArgs) {
+        // SAFETY: the condition is that of `Loops::mac_4x2`.
         unsafe { mac_4x2(block) }
     }
 
     #[inline(always)]
-    unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    unsafe fn mac_1x2(block: &ConvBlockArgs) {
+        // SAFETY: the condition is that of `Loops::mac_1x2`.
         unsafe { mac_1x2(block) }
     }
 }
 
 #[cfg(kernel_isa = "dsp")]
 mod arm {
-    use super::Block;
+    use super::ConvBlockArgs;
     use crate::kernels::dsp::conv2d_s8_loops::{finish_general, positive, signed};
 
     frame!(
-        /// The frame of four pixels: where outputs go, as in [`Block`]; the pixels; where the unrolled loop is entered, and what follows it.
+        /// The frame of four pixels: where outputs go, as in [`ConvBlockArgs`]; the pixels; where the unrolled loop is entered, and what follows it.
         FourPixels { to, stride, stride3, to_end, pixels, pixels_end, entry, epilogue }
     );
     consecutive!(FourPixels: to, stride, stride3, to_end);
@@ -108,8 +108,8 @@ mod arm {
     ///
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
-    pub(in super::super) unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
+    pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
+        // SAFETY: the assembly reads and writes what the caller guarantees of `block` (fn docs), and keeps to the calling convention.
         unsafe { mac_4x2_asm(block) }
     }
 
@@ -161,7 +161,7 @@ mod arm {
         };
     }
 
-    /// Where the loop is entered for as many words as are left over beside whole sixteens.
+    /// Entries of the loop by the number of words left over beside groups of sixteen.
     #[cfg(kernel_isa = "fpu")]
     macro_rules! entrances {
         () => {
@@ -322,7 +322,7 @@ mod arm {
     }
 
     #[unsafe(naked)]
-    unsafe extern "C" fn mac_4x2_asm(block: *const Block) {
+    unsafe extern "C" fn mac_4x2_asm(block: *const ConvBlockArgs) {
         naked!(FourPixels { to, pixels, entry } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
@@ -462,15 +462,15 @@ mod arm {
     ///
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
-    pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as above.
+    pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
+        // SAFETY: the assembly reads and writes what the caller guarantees of `block`, one pixel.
         unsafe { mac_1x2_asm(block) }
     }
 
     // Sums: s0 in r0, 256 s1 + s0 in r1.
     #[unsafe(naked)]
-    unsafe extern "C" fn mac_1x2_asm(block: *const Block) {
-        naked!(Block { out, out_end, x, weights, pairs },
+    unsafe extern "C" fn mac_1x2_asm(block: *const ConvBlockArgs) {
+        naked!(ConvBlockArgs { out, out_end, x, weights, pairs },
             OnePixel { to, to_end, pixels, entry, after_fours, epilogue, rest } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
@@ -584,7 +584,7 @@ mod arm {
 /// The same loops in Rust, for hosts.
 #[cfg(not(kernel_isa = "dsp"))]
 mod portable {
-    use super::Block;
+    use super::ConvBlockArgs;
     use crate::kernels::dsp::channel_record;
     use crate::kernels::dsp::conv2d_s8_loops::finish_general;
     use crate::kernels::dsp::requantize::PAIRS_SHIFT;
@@ -595,8 +595,8 @@ mod portable {
     ///
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
-    pub(in super::super) unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
+        // SAFETY: the caller guarantees `block` for four pixels.
         unsafe { mac::<4>(block) }
     }
 
@@ -604,16 +604,17 @@ mod portable {
     ///
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
-    pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
+        // SAFETY: the caller guarantees `block` for one pixel.
         unsafe { mac::<1>(block) }
     }
 
-    unsafe fn mac<const PIXELS: usize>(block: &Block) {
+    unsafe fn mac<const PIXELS: usize>(block: &ConvBlockArgs) {
         let mut weights = block.weights;
         let mut out = block.out;
         let general = block.form == Form::General as usize;
-        // SAFETY: the caller describes the block.
+        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (docs of `mac_4x2` and
+        // `mac_1x2`).
         unsafe {
             while out != block.out_end {
                 let mut first = [*weights as i32; PIXELS];

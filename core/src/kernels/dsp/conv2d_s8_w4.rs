@@ -9,11 +9,11 @@
 //! takes 18 instructions for 16 MACs, 1.13.
 //!
 //! **The stream**, for every pair of output channels: the biases `b0` and `16 b1 + b0`; a word for each two pairs of activations (a, b), (c, d), bytes a, c,
-//! b, d; two records (`record.rs`), the second one's `k` less by 4. An activation that is not there has weights of zero, and so has a channel beside an odd
-//! last one.
+//! b, d; two records (`channel_record.rs`), the second one's `k` less by 4. An activation that is not there has weights of zero, and so has a channel beside an
+//! odd last one.
 
 use super::conv2d_s8::{Channel, Plain};
-use super::conv2d_s8_w4_loops::Nibbles;
+use super::conv2d_s8_w4_loops::W4Loops;
 use super::requantize::PAIRS_SHIFT;
 use super::windows::{Layout, lanes, staged_stride};
 use super::{channel_record, conv2d_s8};
@@ -72,7 +72,7 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        conv2d_s8::run::<Nibbles>(op, mem, |_| Self::needs(op), 0)
+        conv2d_s8::run::<W4Loops>(op, mem, |_| Self::needs(op), 0)
     }
 }
 
@@ -183,7 +183,7 @@ pub(super) fn form_of_pairs<P>(op: &Conv2dS8<P>, plain: Plain<'_>, apart: Form) 
     forms.iter().copied().find(all)
 }
 
-/// What the stream has of two channels; sums of the second one are 16 times as large.
+/// The stream's contents for two channels; sums of the second one are 16 times as large.
 pub(super) struct Pair<'p> {
     windows: [&'p [i8]; 2],
     pub(super) biases: [i64; 2],

@@ -3,14 +3,14 @@
 //! As [`super::conv2d_s8_w4`], whose bytes and loops these are: sums end with each group, are multiplied by its factor and added up. Of four pixels a group
 //! takes 25 instructions beside its pairs' 13 each, of one pixel 11.
 //!
-//! **The stream**, for every pair of output channels: the biases `b0` and `16 b1`; of every group the words of its weights, as in `nibbles`, and a word with
-//! the factors of both channels in its lower bytes; two records (`record.rs`), the second one's `k` less by 4. Activations come by eights: what is not there
-//! has weights of zero, and so has a channel beside an odd last one, whose factors are 1.
+//! **The stream**, for every pair of output channels: the biases `b0` and `16 b1`; of every group the words of its weights, as in `conv2d_s8_w4`, and a word
+//! with the factors of both channels in its lower bytes; two records (`channel_record.rs`), the second one's `k` less by 4. Activations come by eights: what is
+//! not there has weights of zero, and so has a channel beside an odd last one, whose factors are 1.
 
 use super::conv2d_s8_w4::NOTHING;
 #[cfg(any(test, packing))]
 use super::conv2d_s8_w4::{Pair, SECOND, form_of_pairs};
-use super::conv2d_s8_w4_groups_loops::Groups;
+use super::conv2d_s8_w4_groups_loops::W4GroupsLoops;
 use super::windows::{Layout, lanes, staged_stride};
 use super::{channel_record, conv2d_s8};
 use crate::arena::Mem;
@@ -67,7 +67,7 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedGroupsS8, mem: &Mem<'_>) -> Option<()> {
-        conv2d_s8::run::<Groups>(&op.conv, mem, |_| Self::needs(op), op.share)
+        conv2d_s8::run::<W4GroupsLoops>(&op.conv, mem, |_| Self::needs(op), op.share)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Scratch keeps of each group, beside the block's pixels, what its sums start from, -8 times the sums of its activations, and where they enter the unrolled
 //! loop: a group has four to sixteen pairs, by fours, so that there is no round of it to count.
 
-use super::conv2d_s8_loops::{Block, Loops};
+use super::conv2d_s8_loops::{ConvBlockArgs, Loops};
 
 #[cfg(kernel_isa = "dsp")]
 use arm::{mac_1x2, mac_4x2};
@@ -12,27 +12,27 @@ use portable::{mac_1x2, mac_4x2};
 
 /// The weights of two channels in a byte, and a factor for each group of them.
 #[derive(Debug)]
-pub(super) struct Groups;
+pub(super) struct W4GroupsLoops;
 
-impl Loops for Groups {
+impl Loops for W4GroupsLoops {
     const PAIRS: usize = 4;
 
     #[inline(always)]
-    unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    unsafe fn mac_4x2(block: &ConvBlockArgs) {
+        // SAFETY: the condition is that of `Loops::mac_4x2`.
         unsafe { mac_4x2(block) }
     }
 
     #[inline(always)]
-    unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    unsafe fn mac_1x2(block: &ConvBlockArgs) {
+        // SAFETY: the condition is that of `Loops::mac_1x2`.
         unsafe { mac_1x2(block) }
     }
 }
 
 #[cfg(kernel_isa = "dsp")]
 mod arm {
-    use super::Block;
+    use super::ConvBlockArgs;
     use crate::kernels::dsp::conv2d_s8_loops::{finish_general, positive, signed};
     use crate::kernels::dsp::conv2d_s8_w4_loops::{
         even_4x2, finish_1x2, finish_4x2, odd_4x2, pair_4x2, pairs_1x2, word_1x2,
@@ -54,7 +54,7 @@ mod arm {
     );
     consecutive!(OnePixel: to, to_end);
     frame!(
-        /// What scratch keeps of a group of four pixels: what sums start from, of the last pixel first, and where they enter the unrolled loop.
+        /// State of a group of four pixels in scratch: the starts of the sums, the last pixel's first, and the entry into the unrolled loop.
         Group { start_3, start_0, start_1, start_2, enters }
     );
     consecutive!(Group: start_3, start_0, start_1, start_2, enters);
@@ -63,16 +63,16 @@ mod arm {
     ///
     /// # Safety
     /// See [`super::Loops::mac_4x2`]; `groups` has five writable words for each group.
-    pub(in super::super) unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
+    pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
+        // SAFETY: the assembly reads and writes what the caller guarantees of `block` and `groups` (fn docs), and keeps to the calling convention.
         unsafe { mac_4x2_asm(block) }
     }
 
     // Sums of a group: s0 of the pixels in r1 r2 r3 r0, 16 s1 + s0 in r5 r6 r7 r4. Weights r8 r9, activations r10 r11, their pointer r12, the stream's lr.
     // A group takes 13 instructions a pair and 25 besides.
     #[unsafe(naked)]
-    unsafe extern "C" fn mac_4x2_asm(block: *const Block) {
-        naked!(Block { x, share, groups },
+    unsafe extern "C" fn mac_4x2_asm(block: *const ConvBlockArgs) {
+        naked!(ConvBlockArgs { x, share, groups },
             FourPixels { to, pixels, pixels_end, next_group, entry, epilogue, first_group, first_3, first_1, second_3, second_1 },
             Group { start_3, start_1, enters } =>
             ".cpu cortex-m33",
@@ -199,16 +199,16 @@ mod arm {
     ///
     /// # Safety
     /// See [`super::Loops::mac_1x2`]; `groups` has two writable words for each group.
-    pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as above.
+    pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
+        // SAFETY: the assembly reads and writes what the caller guarantees of `block`, one pixel, and of `groups`.
         unsafe { mac_1x2_asm(block) }
     }
 
     // Sums of a group: s0 in r0, 16 s1 + s0 in r1; totals r2 and r11, the next group r3.
     // A group takes 18 instructions for four pairs and 11 besides.
     #[unsafe(naked)]
-    unsafe extern "C" fn mac_1x2_asm(block: *const Block) {
-        naked!(Block { out, out_end, x, weights, pairs, form, share, groups },
+    unsafe extern "C" fn mac_1x2_asm(block: *const ConvBlockArgs) {
+        naked!(ConvBlockArgs { out, out_end, x, weights, pairs, form, share, groups },
             OnePixel { to, to_end, pixels, pixels_end, first_group, epilogue } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
@@ -286,7 +286,7 @@ mod arm {
 /// The same loops in Rust, for hosts.
 #[cfg(not(kernel_isa = "dsp"))]
 mod portable {
-    use super::Block;
+    use super::ConvBlockArgs;
     use crate::kernels::dsp::conv2d_s8_w4_loops::{finish, word};
     use crate::kernels::isa::dsp::smlad;
 
@@ -294,8 +294,8 @@ mod portable {
     ///
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
-    pub(in super::super) unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
+        // SAFETY: the caller guarantees `block` for four pixels.
         unsafe { mac::<4>(block) }
     }
 
@@ -303,15 +303,16 @@ mod portable {
     ///
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
-    pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
+        // SAFETY: the caller guarantees `block` for one pixel.
         unsafe { mac::<1>(block) }
     }
 
-    unsafe fn mac<const PIXELS: usize>(block: &Block) {
+    unsafe fn mac<const PIXELS: usize>(block: &ConvBlockArgs) {
         let mut weights = block.weights;
         let mut out = block.out;
-        // SAFETY: the caller describes the block.
+        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (docs of `mac_4x2` and
+        // `mac_1x2`).
         unsafe {
             while out != block.out_end {
                 let mut totals = [0, 1].map(|channel| [*weights.add(channel) as i32; PIXELS]);

@@ -1,6 +1,6 @@
 //! The inner loops of [`super::conv2d_s8_w4`]: those of [`super::conv2d_s8_loops`] for bytes `16 q1 + q0 + 8`.
 
-use super::conv2d_s8_loops::{Block, Loops};
+use super::conv2d_s8_loops::{ConvBlockArgs, Loops};
 
 #[cfg(kernel_isa = "dsp")]
 pub(super) use arm::{even_4x2, finish_1x2, finish_4x2, odd_4x2, pair_4x2, pairs_1x2, word_1x2};
@@ -13,31 +13,31 @@ use portable::{mac_1x2, mac_4x2};
 
 /// The weights of two channels in a byte.
 #[derive(Debug)]
-pub(super) struct Nibbles;
+pub(super) struct W4Loops;
 
-impl Loops for Nibbles {
+impl Loops for W4Loops {
     const PAIRS: usize = 2;
 
     #[inline(always)]
-    unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    unsafe fn mac_4x2(block: &ConvBlockArgs) {
+        // SAFETY: the condition is that of `Loops::mac_4x2`.
         unsafe { mac_4x2(block) }
     }
 
     #[inline(always)]
-    unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    unsafe fn mac_1x2(block: &ConvBlockArgs) {
+        // SAFETY: the condition is that of `Loops::mac_1x2`.
         unsafe { mac_1x2(block) }
     }
 }
 
 #[cfg(kernel_isa = "dsp")]
 mod arm {
-    use super::Block;
+    use super::ConvBlockArgs;
     use crate::kernels::dsp::conv2d_s8_loops::{finish_general, positive, signed};
 
     frame!(
-        /// The frame of four pixels: where outputs go, as in [`Block`]; the pixels; where the unrolled loop is entered, and
+        /// The frame of four pixels: where outputs go, as in [`ConvBlockArgs`]; the pixels; where the unrolled loop is entered, and
         /// what follows it; 8 x of each pixel.
         FourPixels { to, stride, stride3, to_end, pixels, pixels_end, entry, epilogue, eights_0, eights_1, eights_2, eights_3 }
     );
@@ -166,15 +166,15 @@ mod arm {
     ///
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
-    pub(in super::super) unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
+    pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
+        // SAFETY: the assembly reads and writes what the caller guarantees of `block` (fn docs), and keeps to the calling convention.
         unsafe { mac_4x2_asm(block) }
     }
 
     // Sums: s0 + 8 x of the pixels in r1 r2 r3 r0, 16 s1 + s0 + 8 x in r5 r6 r7 r4. Weights r8 r9, activations r10 r11, their pointer r12, the stream's lr.
     #[unsafe(naked)]
-    unsafe extern "C" fn mac_4x2_asm(block: *const Block) {
-        naked!(Block { x }, FourPixels { to, pixels, pixels_end, entry, epilogue, eights_0 } =>
+    unsafe extern "C" fn mac_4x2_asm(block: *const ConvBlockArgs) {
+        naked!(ConvBlockArgs { x }, FourPixels { to, pixels, pixels_end, entry, epilogue, eights_0 } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
             "ldrd   r12, r7, [r0, #{x}]", // x_end
@@ -379,15 +379,15 @@ mod arm {
     ///
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
-    pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as above.
+    pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
+        // SAFETY: the assembly reads and writes what the caller guarantees of `block`, one pixel.
         unsafe { mac_1x2_asm(block) }
     }
 
     // Sums: s0 + 8 x in r0, 16 s1 + s0 + 8 x in r1.
     #[unsafe(naked)]
-    unsafe extern "C" fn mac_1x2_asm(block: *const Block) {
-        naked!(Block { out, out_end, x, weights, pairs },
+    unsafe extern "C" fn mac_1x2_asm(block: *const ConvBlockArgs) {
+        naked!(ConvBlockArgs { out, out_end, x, weights, pairs },
             OnePixel { to, to_end, pixels, entry, after_fours, epilogue, eights } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
@@ -462,7 +462,7 @@ mod arm {
 /// The same loops in Rust, for hosts.
 #[cfg(not(kernel_isa = "dsp"))]
 mod portable {
-    use super::Block;
+    use super::ConvBlockArgs;
     use crate::kernels::dsp::channel_record;
     use crate::kernels::dsp::conv2d_s8_loops::finish_general;
     use crate::kernels::dsp::requantize::PAIRS_SHIFT;
@@ -473,8 +473,8 @@ mod portable {
     ///
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
-    pub(in super::super) unsafe fn mac_4x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
+        // SAFETY: the caller guarantees `block` for four pixels.
         unsafe { mac::<4>(block) }
     }
 
@@ -482,15 +482,16 @@ mod portable {
     ///
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
-    pub(in super::super) unsafe fn mac_1x2(block: &Block) {
-        // SAFETY: as the caller promises.
+    pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
+        // SAFETY: the caller guarantees `block` for one pixel.
         unsafe { mac::<1>(block) }
     }
 
-    unsafe fn mac<const PIXELS: usize>(block: &Block) {
+    unsafe fn mac<const PIXELS: usize>(block: &ConvBlockArgs) {
         let mut weights = block.weights;
         let mut out = block.out;
-        // SAFETY: the caller describes the block.
+        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (docs of `mac_4x2` and
+        // `mac_1x2`).
         unsafe {
             let mut eights = [0_i32; PIXELS];
             for pair in 0..block.pairs {
@@ -518,7 +519,7 @@ mod portable {
     /// A word of weights times two pairs of activations of each pixel: `s0 + 8 x` to `first`, `16 s1 + s0 + 8 x` to `both`.
     ///
     /// # Safety
-    /// `x` has the pairs.
+    /// `x` has two pairs for each of `PIXELS` pixels.
     pub(in super::super) unsafe fn word<const PIXELS: usize>(
         x: *const u32,
         w: u32,
@@ -527,7 +528,7 @@ mod portable {
     ) {
         for (half, w) in [sxtb16(w), sxtb16_ror8(w)].into_iter().enumerate() {
             for (pixel, (first, both)) in first.iter_mut().zip(&mut *both).enumerate() {
-                // SAFETY: as the caller promises.
+                // SAFETY: `half < 2` and `pixel < PIXELS`: one of the `2 * PIXELS` pairs that the caller guarantees.
                 let x = unsafe { *x.add(half * PIXELS + pixel) };
                 *both = smlad(x, w, *both);
                 *first = smlad(x, w & 0x000f_000f, *first);
@@ -538,14 +539,14 @@ mod portable {
     /// The outputs of sums `s0` and `16 s1` by the records at `weights`; what follows both.
     ///
     /// # Safety
-    /// As for [`super::Loops::mac_4x2`].
+    /// As for [`super::Loops::mac_4x2`], with two channels' records at `weights` and their outputs of `PIXELS` pixels at `out`.
     pub(in super::super) unsafe fn finish<const PIXELS: usize>(
-        block: &Block,
+        block: &ConvBlockArgs,
         mut sums: [[i32; PIXELS]; 2],
         weights: *const u32,
         out: *mut i8,
     ) -> (*const u32, *mut i8) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees two records at `weights` and two channels of `PIXELS` outputs at `out`.
         unsafe {
             if block.form == Form::General as usize {
                 let [_, seconds] = &mut sums;

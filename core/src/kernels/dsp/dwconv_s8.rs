@@ -6,11 +6,11 @@
 //! points, so borders need no loop of their own. The pixels of a row whose windows lie inside form one run.
 //!
 //! **The stream**, for every four channels: four biases, zero-point correction folded in; for every two taps four words, one a channel,
-//! of both taps' weights in 16 bits; for an odd last tap two words, channels 0 and 2, then 1 and 3; four records (`record.rs`), or,
+//! of both taps' weights in 16 bits; for an odd last tap two words, channels 0 and 2, then 1 and 3; four records (`channel_record.rs`), or,
 //! where the pre-shift is folded into the weights and biases ([`Form::Folded`]), four pairs `m, c`.
 
 use super::conv2d_s8::Channel;
-use super::dwconv_s8_loops::{Run, tap};
+use super::dwconv_s8_loops::{DwconvRunArgs, tap};
 use super::requantize::{FOLDED_SHIFT, SHIFT, Short};
 use super::{channel_record, dwconv_s8_loops as loops};
 use crate::arena::Mem;
@@ -77,7 +77,7 @@ impl Kernel for S8 {
     }
 }
 
-/// What computes a step: operator, input, stream, output, scratch.
+/// Function that computes a step: operator, input, stream, output, scratch.
 pub(super) type Convolve = unsafe fn(&PackedConv2dS8, *const i8, *const u32, *mut i8, *mut u32);
 
 /// The step, in `convolve`, which `needs` is for.
@@ -255,7 +255,7 @@ unsafe fn convolve(op: &PackedConv2dS8, input: *const i8, stream: *const u32, ou
         unsafe { *scratch.wrapping_add(rows * columns + word) = zero };
     }
     let (from, to) = super::inside(in_width, width, columns, stride, dilation, before);
-    let mut run_of = Run {
+    let mut run_of = DwconvRunArgs {
         out: output,
         weights: stream,
         weights_end: stream.wrapping_add(S8::needs(op).weights as usize / 4),

@@ -13,7 +13,7 @@ use core::any::TypeId;
 
 use super::dwconv_s8;
 use super::dwconv_s8::quad_words;
-use super::dwconv_s8_3x3_s1_loops::{CHANNEL, Line, TABLE, multiply, widen};
+use super::dwconv_s8_3x3_s1_loops::{CHANNEL, Dwconv3x3S1Args, TABLE, multiply, widen};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -54,7 +54,7 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        dwconv_s8::run(op, Self::needs(op), mem, slide)
+        dwconv_s8::run(op, Self::needs(op), mem, dwconv_3x3_s1)
     }
 }
 
@@ -108,7 +108,7 @@ fn pairs(length: u32) -> u32 {
 }
 
 /// Lines of four channels, and how they are widened.
-struct Lines {
+struct WidenedLines {
     /// Bytes from one element to the next.
     step: usize,
     /// Elements in the input.
@@ -122,7 +122,7 @@ struct Lines {
     outside: u32,
 }
 
-impl Lines {
+impl WidenedLines {
     /// Widens a line, or one of zero points, into every third word of each channel's pairs from `to` on.
     ///
     /// # Safety
@@ -154,7 +154,7 @@ impl Lines {
             }
             if at < self.pairs {
                 let both = [element(2 * at), element(2 * at + 1)];
-                // SAFETY: as the caller promises.
+                // SAFETY: `both` has two elements of four bytes; `pair(at)` to `pair(at + 1)` is one of the pairs of four channels that the caller guarantees.
                 unsafe { widen(both.as_ptr().cast(), 4, pair(at), pair(at + 1), plane) };
             }
             at += 1;
@@ -162,12 +162,12 @@ impl Lines {
     }
 }
 
-/// What the loop reads of four channels: their weights by line, the first two lines twice, so that any of the three can be the first; bias and record.
+/// Writes the loop's table of four channels: their weights by line, the first two lines twice, so that any of the three can be the first; bias and record.
 ///
 /// # Safety
 /// `quad` are the stream's words of four channels in form `form`, `table` is writable for [`TABLE`] words.
 unsafe fn tabulate(quad: *const u32, form: Form, across: bool, table: *mut u32) {
-    // SAFETY: as the caller promises.
+    // SAFETY: `at` is within the words of four channels at `quad`, which the caller guarantees in form `form`.
     let word = |at: usize| unsafe { *quad.add(at) };
     let low_high = |a: u32, b: u32| a & 0xffff | b & 0xffff_0000;
     let high_low = |a: u32, b: u32| a >> 16 | b << 16;
@@ -186,7 +186,7 @@ unsafe fn tabulate(quad: *const u32, form: Form, across: bool, table: *mut u32) 
         };
         let mut to = table.wrapping_add(channel * CHANNEL);
         let mut put = |word: u32| {
-            // SAFETY: as the caller promises.
+            // SAFETY: `to` lies in the `TABLE` words that the caller guarantees, each channel within its `CHANNEL` words.
             unsafe { *to = word };
             to = to.wrapping_add(1);
         };
@@ -203,7 +203,7 @@ unsafe fn tabulate(quad: *const u32, form: Form, across: bool, table: *mut u32) 
 ///
 /// # Safety
 /// `input` and `output` are readable and writable for the window's lengths, `stream` and `scratch` for what `needs` says; `scratch` overlaps neither.
-unsafe fn slide(op: &PackedConv2dS8, input: *const i8, stream: *const u32, output: *mut i8, scratch: *mut u32) {
+unsafe fn dwconv_3x3_s1(op: &PackedConv2dS8, input: *const i8, stream: *const u32, output: *mut i8, scratch: *mut u32) {
     let window = &op.window;
     let [height, width, channels] = three::<_, usize>(window.input);
     let [above, before] = two::<_, usize>(window.padding);
@@ -217,7 +217,7 @@ unsafe fn slide(op: &PackedConv2dS8, input: *const i8, stream: *const u32, outpu
     };
     let pairs = pairs(length as u32) as usize;
     let from = before.div_ceil(2).min(pairs);
-    let lines = Lines {
+    let lines = WidenedLines {
         step,
         length,
         padding: before,
@@ -227,7 +227,7 @@ unsafe fn slide(op: &PackedConv2dS8, input: *const i8, stream: *const u32, outpu
     };
     let planes = scratch.wrapping_add(TABLE);
     let words = quad_words(window, op.form) as usize;
-    let mut line = Line {
+    let mut line = Dwconv3x3S1Args {
         x: planes,
         weights: scratch,
         records: scratch.wrapping_add(10),

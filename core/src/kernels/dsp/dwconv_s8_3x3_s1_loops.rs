@@ -11,7 +11,7 @@ pub(super) const TABLE: usize = 4 * CHANNEL;
 /// A line of outputs of four channels. The assembly reads the fields by offset_of!.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Dwconv3x3S1Args {
     /// The first channel's pairs, three lines side by side; the others follow.
     pub x: *const u32,
     /// The first channel's weights, in the order of the three; the others [`CHANNEL`] words on.
@@ -38,22 +38,22 @@ pub(super) use portable::{multiply, widen};
 /// [`channel_record::general`] for the assembly.
 ///
 /// # Safety
-/// Four readable words.
+/// Four words are readable at `record`.
 #[cfg(kernel_isa = "dsp")]
 unsafe extern "C" fn general(record: *const u32, sum: i32) -> i32 {
-    // SAFETY: as the caller promises.
+    // SAFETY: four words are readable at `record` (fn docs).
     unsafe { channel_record::general(record, sum) }.into()
 }
 
 #[cfg(kernel_isa = "dsp")]
 mod arm {
-    use super::{Line, general};
+    use super::{Dwconv3x3S1Args, general};
 
-    consecutive!(Line: x, weights, records, out, step, bytes, odd, form);
+    consecutive!(Dwconv3x3S1Args: x, weights, records, out, step, bytes, odd, form);
 
     frame!(
         /// The frame: a channel's record; the end of its pairs and bytes between its outputs, 0 at an odd last one; where sums go on and where they are
-        /// requantised; then what is left of [`Line`], and channels.
+        /// requantised; then what is left of [`Dwconv3x3S1Args`], and channels.
         Frame { m, c, end, apart, k, d, entry, epilogue, weights, records, out, step, bytes, odd, channels, unused }
     );
     consecutive!(Frame: m, c, end, apart, k, d);
@@ -158,16 +158,16 @@ mod arm {
     /// The line's outputs.
     ///
     /// # Safety
-    /// What `line` describes is readable and writable.
-    pub(in super::super) unsafe fn multiply(line: &Line) {
-        // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
+    /// The inputs, weights and records of `line` are readable, and its outputs writable.
+    pub(in super::super) unsafe fn multiply(line: &Dwconv3x3S1Args) {
+        // SAFETY: the assembly reads the inputs, weights and records of `line`, writes its outputs (fn docs), and keeps to the calling convention.
         unsafe { multiply_asm(line) }
     }
 
     // Activations r0 to r2, sums r3 r4, weights r5 to r10, bias r11, pairs r12, output lr: 25 instructions for two outputs in the folded form, which has
     // a loop without a jump through memory.
     #[unsafe(naked)]
-    unsafe extern "C" fn multiply_asm(line: *const Line) {
+    unsafe extern "C" fn multiply_asm(line: *const Dwconv3x3S1Args) {
         naked!(Frame { m, end, apart, k, d, entry, epilogue, weights, out, bytes, odd, channels },
             Channel { bias, multiplier, left }, BelowSums { sum, second_sum } =>
             ".cpu cortex-m33",
@@ -293,7 +293,7 @@ mod arm {
 /// The same loop in Rust, for hosts.
 #[cfg(not(kernel_isa = "dsp"))]
 mod portable {
-    use super::{CHANNEL, Line, channel_record};
+    use super::{CHANNEL, Dwconv3x3S1Args, channel_record};
     use crate::kernels::dsp::requantize::{FOLDED_SHIFT, SHIFT, Short};
     use crate::kernels::isa::dsp::{smlad, split, sxtb16, sxtb16_ror8};
     use crate::ops::packed_conv2d::Form;
@@ -306,7 +306,7 @@ mod portable {
     pub(in super::super) unsafe fn widen(x: *const i8, step: usize, to: *mut u32, end: *mut u32, plane: usize) {
         let (mut x, mut to) = (x, to);
         while to != end {
-            // SAFETY: as the caller promises.
+            // SAFETY: four bytes at both neighbours are readable, and `to`, before `end`, and its word of each channel are writable (fn docs).
             unsafe {
                 let [first, second] = [x, x.wrapping_add(step)].map(|x| x.cast::<u32>().read_unaligned());
                 let low = (first & 0xffff) | second << 16;
@@ -324,12 +324,12 @@ mod portable {
     /// The line's outputs.
     ///
     /// # Safety
-    /// What `line` describes is readable and writable.
-    pub(in super::super) unsafe fn multiply(line: &Line) {
+    /// The inputs, weights and records of `line` are readable, and its outputs writable.
+    pub(in super::super) unsafe fn multiply(line: &Dwconv3x3S1Args) {
         let mut x = line.x;
         for channel in 0..4 {
             let [weights, record] = [line.weights, line.records].map(|table| table.wrapping_add(channel * CHANNEL));
-            // SAFETY: as the caller promises.
+            // SAFETY: the channel's weights, record, inputs and outputs are those of `line`, which the caller guarantees.
             unsafe {
                 let requantize = |sum: i32| match line.form {
                     form if form == Form::Folded as usize => {

@@ -5,14 +5,14 @@
 /// Pixels next to each other, and where the taps of the first one are. The assembly reads the fields by offset_of!.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct DwconvRunArgs {
     /// The first pixel's first output.
     pub out: *mut i8,
     /// The packed stream.
     pub weights: *const u32,
     /// Past it.
     pub weights_end: *const u32,
-    /// How many.
+    /// Pixels of the run.
     pub pixels: usize,
     /// Bytes between a pixel's end and the next pixel's start in the input.
     pub extra: usize,
@@ -22,7 +22,7 @@ pub(super) struct Run {
     pub taps: usize,
     /// [`tap`]s, one for each tap.
     pub entries: *const u32,
-    /// What the entries count from, for hosts.
+    /// Base address of the entries' offsets, for hosts.
     pub image: *const i8,
     /// A pixel of zero points, for hosts.
     pub outside: *const i8,
@@ -36,22 +36,22 @@ pub(super) use portable::{run, tap};
 /// Requantises four sums with four records in the reference's form.
 ///
 /// # Safety
-/// Four sums, sixteen words, four outputs.
+/// Four sums at `sums` and sixteen words at `records` are readable, four bytes at `out` writable.
 unsafe extern "C" fn finish_general(sums: *const i32, records: *const u32, out: *mut i8) {
     for channel in 0..4 {
-        // SAFETY: as the caller promises.
+        // SAFETY: `channel < 4`: a sum, a record of four words and an output that the caller guarantees.
         unsafe { *out.add(channel) = super::channel_record::general(records.add(4 * channel), *sums.add(channel)) };
     }
 }
 
 #[cfg(kernel_isa = "dsp")]
 mod arm {
-    use super::{Run, finish_general};
+    use super::{DwconvRunArgs, finish_general};
 
-    consecutive!(Run: out, weights, weights_end, pixels, extra, form, taps, entries);
+    consecutive!(DwconvRunArgs: out, weights, weights_end, pixels, extra, form, taps, entries);
 
     frame!(
-        /// The frame: [`Run`] with the epilogue in the form's place; `entries` may be the end of their pairs.
+        /// The frame: [`DwconvRunArgs`] with the epilogue in the form's place; `entries` may be the end of their pairs.
         Frame { out, weights, weights_end, pixels, extra, epilogue, taps, entries }
     );
     consecutive!(Frame: pixels, extra);
@@ -239,14 +239,14 @@ mod arm {
     ///
     /// # Safety
     /// Every tap's address plus the run's length is readable, the stream and the outputs are as described.
-    pub(in super::super) unsafe fn run(run: &Run) {
-        // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
+    pub(in super::super) unsafe fn run(run: &DwconvRunArgs) {
+        // SAFETY: the assembly reads and writes what the caller guarantees of `run` (fn docs), and keeps to the calling convention.
         unsafe { if run.taps == 9 { run_9(run) } else { run_any(run) } }
     }
 
     /// Nine taps, unrolled: 65 instructions for 36 MACs.
     #[unsafe(naked)]
-    unsafe extern "C" fn run_9(run: &Run) {
+    unsafe extern "C" fn run_9(run: &DwconvRunArgs) {
         naked!(Frame { out, weights, weights_end, pixels, epilogue } =>
             ".cpu cortex-m33",
             prologue!(),
@@ -267,7 +267,7 @@ mod arm {
 
     /// Any number of taps, two at a time: 18 instructions for 8 MACs.
     #[unsafe(naked)]
-    unsafe extern "C" fn run_any(run: &Run) {
+    unsafe extern "C" fn run_any(run: &DwconvRunArgs) {
         naked!(Frame { out, weights, weights_end, pixels, epilogue, taps, entries } =>
             ".cpu cortex-m33",
             prologue!(),
@@ -308,7 +308,7 @@ mod arm {
 /// The same loop in Rust, for hosts.
 #[cfg(not(kernel_isa = "dsp"))]
 mod portable {
-    use super::{Run, finish_general};
+    use super::{DwconvRunArgs, finish_general};
     use crate::kernels::dsp::channel_record;
     use crate::kernels::dsp::requantize::{FOLDED_SHIFT, SHIFT, Short};
     use crate::kernels::isa::dsp::split;
@@ -325,8 +325,9 @@ mod portable {
     ///
     /// # Safety
     /// Every tap's address plus the run's length is readable, the stream and the outputs are as described.
-    pub(in super::super) unsafe fn run(run: &Run) {
-        // SAFETY: as the caller promises.
+    pub(in super::super) unsafe fn run(run: &DwconvRunArgs) {
+        // SAFETY: each pixel takes the stream from its start to its end, and the next output bytes; the caller guarantees both and the taps of the run's
+        // pixels.
         unsafe {
             let (mut at, mut out) = (0, run.out);
             for _ in 0..run.pixels {
@@ -340,8 +341,8 @@ mod portable {
         }
     }
 
-    unsafe fn quad(run: &Run, stream: &mut *const u32, at: usize, out: *mut i8) -> *mut i8 {
-        // SAFETY: as the caller promises.
+    unsafe fn quad(run: &DwconvRunArgs, stream: &mut *const u32, at: usize, out: *mut i8) -> *mut i8 {
+        // SAFETY: `run`, its only caller, guarantees the stream's words of four channels at `stream`, their taps from `at` on and four bytes at `out`.
         unsafe {
             let mut next = || {
                 let word = **stream;

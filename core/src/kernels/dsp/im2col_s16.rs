@@ -37,7 +37,8 @@ pub(super) unsafe fn widen_pixel(g: &Geometry, dst: *mut u32, step: usize, image
 /// Widens one window as [`widen_pixel`] does, but word by word, each in all rows: what of it lies inside the columns is the same in all of them.
 ///
 /// # Safety
-/// `image` is readable, `dst` writable for the pairs; `top` and `left` are the window's first row and column.
+/// 1. The rows and columns of the window at `top` and `left` that lie inside the image are readable from `image` on.
+/// 2. `dst` takes the window's pairs, `step` words apart.
 #[inline(never)]
 pub(super) unsafe fn widen_columns(
     g: &Geometry,
@@ -77,7 +78,7 @@ pub(super) unsafe fn widen_columns(
             filled: outside & !(u32::MAX << (up & 31) >> (down & 31)),
             outside: sxtb16(outside),
         };
-        // SAFETY: inside the image where the rows are; the places are writable.
+        // SAFETY: `src` is inside the image for the rows inside (point 1); the pairs of the word lie in `dst` for all rows (point 2).
         unsafe { widen_column(&column) };
     }
     // Bytes that are in no such word: those left over, and all of rows of fewer than four.
@@ -85,7 +86,7 @@ pub(super) unsafe fn widen_columns(
     for row in 0..g.kernel[0] {
         for i in bytes..g.words * 4 + g.tail {
             let inside = inside.contains(&row) && (from..to).contains(&(i as isize));
-            // SAFETY: as above.
+            // SAFETY: with `inside`, byte `i` of the row lies in the image (point 1); its half of a pair lies in `dst` (point 2).
             unsafe {
                 let byte = if inside {
                     *first.add(row * line + i)
@@ -105,7 +106,7 @@ pub(super) unsafe fn widen_columns(
 
 /// A word of a window in each of its rows.
 struct Column {
-    /// Where the first row's two pairs go, words from one to the other, words to the next row's.
+    /// The first row's first pair; `step` words from it to the second pair, `next` words to the next row's.
     to: *mut u32,
     step: usize,
     next: usize,
@@ -125,7 +126,7 @@ struct Column {
 /// Widens a column: apart, for the sake of registers.
 ///
 /// # Safety
-/// What `column` describes is readable and writable.
+/// Of `column`, two words are writable in each row at `to`, and four bytes readable at `src` in each row inside the image.
 #[inline(never)]
 unsafe fn widen_column(column: &Column) {
     let Column {
@@ -141,12 +142,12 @@ unsafe fn widen_column(column: &Column) {
     let (mut to, mut src) = (column.to, column.src);
     let [above, inside, below] = column.rows;
     for _ in 0..above {
-        // SAFETY: as the caller promises.
+        // SAFETY: one of the rows above, whose two words are writable (fn docs).
         unsafe { (*to, *to.add(step)) = (outside, outside) };
         to = to.wrapping_add(next);
     }
     for _ in 0..inside {
-        // SAFETY: as above.
+        // SAFETY: one of the rows inside, whose four bytes are readable and whose two words are writable (fn docs).
         unsafe {
             let x = src.cast::<u32>().read_unaligned() << up >> down | filled;
             (*to, *to.add(step)) = (sxtb16(x), sxtb16_ror8(x));
@@ -155,13 +156,13 @@ unsafe fn widen_column(column: &Column) {
         src = src.wrapping_add(line);
     }
     for _ in 0..below {
-        // SAFETY: as above.
+        // SAFETY: one of the rows below, whose two words are writable (fn docs).
         unsafe { (*to, *to.add(step)) = (outside, outside) };
         to = to.wrapping_add(next);
     }
 }
 
-/// Where one pixel's next pairs go.
+/// Positions of one pixel's next pairs.
 struct Lane {
     body: *mut u32,
     tails: *mut i16,
@@ -183,10 +184,10 @@ impl Lane {
     /// A run, or as many zero points.
     ///
     /// # Safety
-    /// The run is readable, the pairs' places writable.
+    /// With `src`, `4 * words + tail` bytes are readable there; the places of their pairs are writable.
     #[inline(always)]
     unsafe fn run(&mut self, src: Option<*const i8>, words: usize, tail: usize, zero_point: i8) {
-        // SAFETY: as the caller promises.
+        // SAFETY: `words` words and `tail` bytes are read at `src`, if any, and written as pairs; the caller guarantees both.
         unsafe {
             match src {
                 Some(src) => {

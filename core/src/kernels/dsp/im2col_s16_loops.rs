@@ -3,8 +3,8 @@
 /// The windows of four pixels, all inside the image. The assembly reads the fields by offset_of!.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct Windows {
-    /// Where the pairs of whole words go, four pixels side by side.
+pub(super) struct Im2col4Args {
+    /// Destination of the pairs of whole words, four pixels side by side.
     pub to: *mut u32,
     /// Bytes from a pixel to the next one.
     pub step: usize,
@@ -16,7 +16,7 @@ pub(super) struct Windows {
     pub gap: isize,
     /// Bytes left over at a run's end.
     pub tail: usize,
-    /// Where they go: pairs as those of words, the first half of the first one.
+    /// Destination of the bytes left over: pairs as those of words, the first half of the first one.
     pub tails: *mut i16,
 }
 
@@ -27,12 +27,12 @@ pub(super) use portable::widen_4;
 
 #[cfg(kernel_isa = "dsp")]
 mod arm {
-    use super::Windows;
+    use super::Im2col4Args;
 
-    consecutive!(Windows: to, step, words, runs, gap, tail, tails);
+    consecutive!(Im2col4Args: to, step, words, runs, gap, tail, tails);
 
     frame!(
-        /// The frame: what is left of [`Windows`], the runs and the places of tails as they go on.
+        /// The frame: what is left of [`Im2col4Args`], the runs and the places of tails as they go on.
         Frame { step, words, runs, gap, tail, tails }
     );
     consecutive!(Frame: words, runs, gap, tail);
@@ -40,9 +40,9 @@ mod arm {
     /// Widens the windows of four pixels, the first of them at `src`: 16 instructions for 16 activations of whole words.
     ///
     /// # Safety
-    /// What `windows` describes is readable and writable.
+    /// The windows of four pixels at `src` are readable, and `windows.to` and `windows.tails` take their pairs.
     #[unsafe(naked)]
-    pub(in super::super) unsafe extern "C" fn widen_4(windows: &Windows, src: *const i8) {
+    pub(in super::super) unsafe extern "C" fn widen_4(windows: &Im2col4Args, src: *const i8) {
         naked!(Frame { words, runs, gap, tails } =>
             ".cpu cortex-m33",
             "push.w {{r4-r11, lr}}",
@@ -120,21 +120,21 @@ mod arm {
 /// The same in Rust, for hosts.
 #[cfg(not(kernel_isa = "dsp"))]
 mod portable {
-    use super::Windows;
+    use super::Im2col4Args;
     use crate::kernels::isa::dsp::{sxtb16, sxtb16_ror8};
 
     /// Widens the windows of four pixels, the first of them at `src`.
     ///
     /// # Safety
-    /// What `windows` describes is readable and writable.
-    pub(in super::super) unsafe fn widen_4(windows: &Windows, src: *const i8) {
+    /// The windows of four pixels at `src` are readable, and `windows.to` and `windows.tails` take their pairs.
+    pub(in super::super) unsafe fn widen_4(windows: &Im2col4Args, src: *const i8) {
         let run_bytes = (windows.words * 4 + windows.tail) as isize;
         for pixel in 0..4 {
             let src = src.wrapping_add(pixel * windows.step);
             let mut tails = windows.tails.wrapping_add(2 * pixel);
             for run in 0..windows.runs {
                 let src = src.wrapping_offset(run as isize * (run_bytes + windows.gap));
-                // SAFETY: as the caller promises.
+                // SAFETY: run `run` of pixel `pixel` is `run_bytes` readable bytes at `src`; the places of its pairs are writable (fn docs).
                 unsafe {
                     for word in 0..windows.words {
                         let x = src.add(4 * word).cast::<u32>().read_unaligned();

@@ -1,11 +1,11 @@
-//! int8 fully connected layers on the DSP extension that `pairs.rs` serves badly: of many channels that are requantised alike, whose records would
+//! int8 fully connected layers on the DSP extension that `conv2d_s8_paired.rs` serves badly: of many channels that are requantised alike, whose records would
 //! make the file larger, and of many inputs, which it would widen all at once.
 //!
 //! The weights of two channels are in one number, as there, and one row of activations is multiplied at a time: 14 instructions for 16 MACs.
 //!
-//! **Alike** ([`Form::Positive`], [`Form::Signed`]), of at most `WIDENED` inputs: the activations are widened whole. The stream: one record (`record.rs`);
-//! the biases of every two channels, `b0` and `256 b1 + b0`; for every two channels a word for each pair of activations, as that kernel has them. Exact while
-//! the sums of second channels fit 24 bits.
+//! **Alike** ([`Form::Positive`], [`Form::Signed`]), of at most `WIDENED` inputs: the activations are widened whole. The stream: one record
+//! (`channel_record.rs`); the biases of every two channels, `b0` and `256 b1 + b0`; for every two channels a word for each pair of activations, as that kernel
+//! has them. Exact while the sums of second channels fit 24 bits.
 //!
 //! **By tiles** ([`Form::General`]), of more inputs: `TILE` pairs of activations are widened at a time, multiplied with the weights of all channels, and
 //! added to sums in scratch. No tile's sums leave 24 bits. The stream: a record for each channel, an odd last one's twice; the biases; and for each tile, for
@@ -14,7 +14,7 @@
 use super::channel_record::WORDS;
 use super::conv2d_s8::{Channel, Plain};
 use super::conv2d_s8_paired::{half, sums_fit};
-use super::linear_s8_loops::{Dense, multiply};
+use super::linear_s8_loops::{LinearS8Args, multiply};
 use super::requantize::{PAIRS_SHIFT, Short};
 use super::windows::{Layout, staged_stride};
 use super::{channel_record, conv2d_s8};
@@ -227,7 +227,7 @@ fn alike<P>(op: &Conv2dS8<P>, plain: Plain<'_>, signed: bool) -> Option<Short> {
         shared.range = (low.min(lower), high.max(higher));
     }
     let short = shared.short(PAIRS_SHIFT, 8..=31, signed)?;
-    // Where every output is one value, sums are not looked at, and biases may be too large for them.
+    // With `m` 0 every output is one value: the loop does not look at sums, and biases may be too large for them.
     (short.m != 0).then_some(short)
 }
 
@@ -347,7 +347,7 @@ unsafe fn whole(op: &PackedConv2dS8, x: *const i8, y: *mut i8, stream: &[u32], s
     // SAFETY: the caller's memory; two channels more than a half of the outputs, rounded up, are in the stage.
     unsafe {
         widen(x, scratch, inputs);
-        multiply(&Dense {
+        multiply(&LinearS8Args {
             out: out.cast(),
             out_end: out.add(2 * pairs as usize).cast(),
             x: scratch,
@@ -385,7 +385,7 @@ unsafe fn tiles(window: &Window2d, x: *const i8, y: *mut i8, stream: *const u32,
             let some = left.min(2 * tile);
             let words = some.div_ceil(2);
             widen(x.add(inputs - left), scratch, some);
-            multiply(&Dense {
+            multiply(&LinearS8Args {
                 out: core::ptr::null_mut(),
                 out_end: sums.add(2 * pairs).cast(),
                 x: scratch,

@@ -3,8 +3,8 @@
 /// A row of widened activations, and what follows it through all channels. The assembly reads the fields by offset_of!.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct Dense {
-    /// Where the outputs go; not read where sums are kept.
+pub(super) struct LinearS8Args {
+    /// Next output; not read where sums are kept.
     pub out: *mut u8,
     /// Past the last of them, or past the sums.
     pub out_end: *mut u8,
@@ -29,10 +29,10 @@ pub(super) use portable::multiply;
 
 #[cfg(kernel_isa = "dsp")]
 mod arm {
-    use super::Dense;
+    use super::LinearS8Args;
     use crate::kernels::dsp::conv2d_s8_paired_loops::{pair_1x2, pairs_1x2};
 
-    consecutive!(Dense: out, out_end, x, weights, from, words, record, form);
+    consecutive!(LinearS8Args: out, out_end, x, weights, from, words, record, form);
 
     frame!(
         /// The frame of one pixel: where outputs go, the pixel, what of it is taken by fours, the pairs that are left; the
@@ -46,14 +46,14 @@ mod arm {
     /// # Safety
     /// `dense` describes readable activations, weights of as many words for every two channels, their biases and, but where sums are kept, a record and
     /// writable outputs, of an even number of channels and at least two.
-    pub(in super::super) unsafe fn multiply(dense: &Dense) {
-        // SAFETY: the assembly reads and writes what the caller promises, and keeps to the calling convention.
+    pub(in super::super) unsafe fn multiply(dense: &LinearS8Args) {
+        // SAFETY: the assembly reads and writes what the caller guarantees of `dense` (fn docs), and keeps to the calling convention.
         unsafe { multiply_asm(dense) }
     }
 
     // Sums: s0 in r0, 256 s1 + s0 in r1. Biases or sums r2.
     #[unsafe(naked)]
-    unsafe extern "C" fn multiply_asm(dense: *const Dense) {
+    unsafe extern "C" fn multiply_asm(dense: *const LinearS8Args) {
         naked!(OnePixel { to, to_end, pixels, entry, after_fours, epilogue, rest, record } =>
             ".cpu cortex-m33",
             "push.w {{r3-r11, lr}}",
@@ -173,7 +173,7 @@ mod arm {
 /// The same loop in Rust, for hosts.
 #[cfg(not(kernel_isa = "dsp"))]
 mod portable {
-    use super::Dense;
+    use super::LinearS8Args;
     use crate::kernels::dsp::requantize::{PAIRS_SHIFT, Short};
     use crate::kernels::isa::dsp::{smlad, sxtb16};
 
@@ -182,9 +182,10 @@ mod portable {
     /// # Safety
     /// As for the loop in assembly: `dense` describes readable activations, weights of as many words for every two channels, their biases and, but where
     /// sums are kept, a record and writable outputs, of an even number of channels and at least two.
-    pub(in super::super) unsafe fn multiply(dense: &Dense) {
+    pub(in super::super) unsafe fn multiply(dense: &LinearS8Args) {
         let (mut from, mut out, mut weights) = (dense.from.cast_mut(), dense.out, dense.weights);
-        // SAFETY: the caller describes them.
+        // SAFETY: `dense` describes activations, weights, biases and outputs of an even number of channels, at least two (fn docs); the loop ends with the last
+        // two.
         unsafe {
             loop {
                 let kept = dense.form == 0;

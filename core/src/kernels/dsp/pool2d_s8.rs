@@ -118,7 +118,7 @@ pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, clamp
             let quotient = (sum.unsigned_abs().wrapping_add(half) / count) as i32;
             ((quotient ^ sign).wrapping_sub(sign)) as u8
         };
-        // SAFETY: as `each_window` says.
+        // SAFETY: `each_window` calls the closure with a patch inside the input, of which `lanes` channels from `from` on are readable in every pixel.
         unsafe {
             if lanes == 1 {
                 mean(patch.fold(from, 0, |sum, x| sum + x)).into()
@@ -142,7 +142,7 @@ fn quarters(sums: u32) -> u32 {
 /// Max pooling, then clamped. `None` where the operands are not of the window's sizes or dilated.
 pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, clamp: [i8; 2]) -> Option<()> {
     let max_of_few = |[a, b, c, d]: [u32; 4]| max_s8x4(max_s8x4(a, b), max_s8x4(c, d));
-    // SAFETY: as `each_window` says.
+    // SAFETY: `each_window` calls the closure with a patch inside the input, of which `lanes` channels from `from` on are readable in every pixel.
     each_window(window, input, output, max_of_few, |patch, from, lanes| unsafe {
         if lanes == 1 {
             patch.fold(from, -128, i32::max) as u32
@@ -168,7 +168,7 @@ fn bound(window: &Window2d) -> u64 {
     outputs * rows * columns * 3 / 4 + outputs * 4
 }
 
-/// What of a window lies inside the input.
+/// Part of a window inside the input.
 struct Patch {
     rows: usize,
     columns: usize,
@@ -201,7 +201,7 @@ impl Patch {
                 left -= part;
                 room -= part;
                 for _ in 0..part {
-                    // SAFETY: as the caller promises.
+                    // SAFETY: `pixel` is a pixel of the patch; four channels of it lie inside the input (fn docs). The read is unaligned.
                     let x = unsafe { pixel.cast::<u32>().read_unaligned() };
                     even = sxtab16(even, x);
                     odd = sxtab16_ror8(odd, x);
@@ -223,7 +223,7 @@ impl Patch {
         for _ in 0..self.rows {
             let mut pixel = row;
             for _ in 0..self.columns {
-                // SAFETY: as the caller promises.
+                // SAFETY: `pixel` is a pixel of the patch; four channels of it lie inside the input (fn docs). The read is unaligned.
                 maxima = max_s8x4(maxima, unsafe { pixel.cast::<u32>().read_unaligned() });
                 pixel = pixel.wrapping_add(self.channels);
             }
@@ -232,17 +232,17 @@ impl Patch {
         maxima
     }
 
-    /// Of a single channel.
+    /// Fold over a single channel.
     ///
     /// # Safety
-    /// It is there in every pixel, in the first one at `from`.
+    /// The channel of every pixel of the patch, of the first one at `from`, lies inside the input.
     #[inline(always)]
     unsafe fn fold(&self, from: *const i8, first: i32, f: impl Fn(i32, i32) -> i32) -> i32 {
         let (mut value, mut row) = (first, from);
         for _ in 0..self.rows {
             let mut pixel = row;
             for _ in 0..self.columns {
-                // SAFETY: as the caller promises.
+                // SAFETY: `pixel` is a pixel of the patch, whose channel lies inside the input (fn docs).
                 value = f(value, i32::from(unsafe { pixel.read() }));
                 pixel = pixel.wrapping_add(self.channels);
             }
@@ -255,16 +255,16 @@ impl Patch {
 /// Writes the last `lanes` of four bytes, or the only one.
 ///
 /// # Safety
-/// There is room for them.
+/// `lanes` bytes are writable at `to`.
 #[inline(always)]
 unsafe fn put(to: *mut i8, values: u32, lanes: usize, of: usize) {
     if lanes == 4 {
-        // SAFETY: as the caller promises.
+        // SAFETY: `lanes` is 4, and four bytes are writable at `to` (fn docs). The write is unaligned.
         return unsafe { to.cast::<u32>().write_unaligned(values) };
     }
     let mut values = values.wrapping_shr(8 * of.wrapping_sub(lanes) as u32);
     for i in 0..lanes {
-        // SAFETY: as the caller promises.
+        // SAFETY: `i < lanes`, and `lanes` bytes are writable at `to` (fn docs).
         unsafe { to.wrapping_add(i).write(values as i8) };
         values >>= 8;
     }

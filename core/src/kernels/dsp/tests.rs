@@ -395,7 +395,7 @@ fn dense_layers_are_taken_where_they_serve() {
     }
 }
 
-/// What a load refuses of a stream: the bits of its records and biases that no packer writes.
+/// Loads refuse a stream with bits in its records or biases that no packer writes.
 #[test]
 fn dense_streams_are_checked() {
     for (input, output) in [(90, 64), (1030, 5)] {

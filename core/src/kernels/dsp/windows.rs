@@ -89,7 +89,7 @@ pub fn pixels_alone([height, width, channels]: [usize; 3], (from, to): (usize, u
     if gains && 6 * height > channels { from } else { 0 }
 }
 
-/// What the pixel loop knows of a window.
+/// Geometry of a window, for the pixel loop.
 pub(super) struct Geometry {
     pub(super) images: usize,
     pub(super) input: [usize; 3],

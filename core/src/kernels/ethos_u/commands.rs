@@ -50,7 +50,7 @@ impl Own {
     }
 }
 
-/// What a payload holds.
+/// Contents of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Payload<'a> {
     /// The configuration of the NPU that it is for, as its register `CONFIG` has it.
@@ -126,7 +126,7 @@ const NOTHING: u32 = 5;
 /// Words of a payload.
 struct Words<'a> {
     bytes: &'a [u8],
-    /// How many were read.
+    /// Number of words read.
     read: u32,
 }
 
@@ -171,7 +171,7 @@ fn parse<'a>(words: &mut Words<'a>) -> Result<Payload<'a>, Why> {
             }
             (STREAM, Some(_), None) => {
                 let len = (tag >> 16 | (tag & 0xFF00) << 8) as usize * 4;
-                // Where the NPU fetches from.
+                // The address from which the NPU fetches.
                 let (commands, rest) = words.bytes.split_at_checked(len).ok_or(Why::Payload)?;
                 if !words.read.is_multiple_of(4) {
                     return Err(Why::Payload);
@@ -241,7 +241,7 @@ const STOP: u16 = 0;
 /// Bits of the precisions: of inputs sign, size, layout and which operand is scaled; of outputs sign, size, layout, whether there is one scale, and rounding.
 const INPUT_BITS: u32 = 0b11_0100_1101;
 const OUTPUT_BITS: u32 = 0b1100_0001_0100_0111;
-/// Where the size stands in them.
+/// Bit position of the size in the precisions.
 const INPUT_SIZE: u32 = 2;
 const OUTPUT_SIZE: u32 = 1;
 
@@ -254,7 +254,7 @@ enum Operation {
     Elementwise,
 }
 
-/// What the registers hold.
+/// Contents of the registers.
 struct State<'o> {
     own: &'o Own,
     config: Config,
@@ -271,7 +271,7 @@ struct State<'o> {
     padding: [u32; 4],
     upscale: u32,
     broadcast: u32,
-    /// How many cores share an operation.
+    /// Number of cores that share an operation.
     cores: usize,
     weights: Constants,
     scales: Constants,

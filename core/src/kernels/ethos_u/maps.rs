@@ -5,9 +5,9 @@
 
 use super::why::Why;
 
-/// What no command has set.
+/// Value of a register that no command has set.
 pub(super) const UNSET: u32 = u32::MAX;
-/// Likewise, of an address.
+/// Value of an address that no command has set.
 pub(super) const NOWHERE: u64 = u64::MAX;
 
 /// Channels of a brick of the layout NHCWB16.
@@ -24,7 +24,7 @@ pub(super) struct Extent {
 /// The registers of a feature map.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Map {
-    /// Where each of its four tiles begins: above and left, above and right, below and left, below and right.
+    /// Start addresses of its four tiles: above and left, above and right, below and left, below and right.
     base: [u64; 4],
     /// Bytes between columns, rows and bricks of channels.
     stride: [u64; 3],
@@ -32,7 +32,7 @@ pub(super) struct Map {
     tiles: [u32; 3],
     /// Element and layout.
     pub(super) precision: u32,
-    /// Where it lies.
+    /// Region of its addresses.
     pub(super) region: u32,
     /// Channels, less one.
     pub(super) depth: u32,

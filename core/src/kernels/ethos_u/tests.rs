@@ -63,7 +63,7 @@ impl Stream {
     }
 }
 
-/// What registers hold; those that nobody has set 0, as after a reset.
+/// Contents of the registers; 0 for those that nobody has set, as after a reset.
 #[derive(Default)]
 struct Oracle {
     short: BTreeMap<u32, u64>,
@@ -127,7 +127,7 @@ impl Oracle {
         }
         let size = 1 << (self.s(0x105) >> 2 & 3);
         let depth_in = self.s(0x104) + 1;
-        // Which of the two an NPU takes is not known, but for convolutions.
+        // It is not known which of the two an NPU takes, but for convolutions.
         let depths = if code == 2 {
             vec![depth_in]
         } else {
@@ -202,7 +202,7 @@ impl Oracle {
         }
     }
 
-    /// What lies outside, if anything.
+    /// The first address range outside the regions, if any.
     fn fault(&self, own: &Own) -> Option<(u64, u64, bool)> {
         let bytes = |region: u64| match region {
             0 => own.constants,

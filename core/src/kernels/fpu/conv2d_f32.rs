@@ -198,7 +198,7 @@ fn in_one_row(window: &Window2d) -> Window2d {
     }
 }
 
-/// How far the output must start below what is added to it, in bytes: other pixels' earlier channels are written before a block of channels reads it.
+/// Least distance of the output below the tensor that is added, in bytes: other pixels' earlier channels are written before a block of channels reads it.
 fn beside(window: &Window2d) -> i64 {
     let channels = usize::from(window.output[2]);
     let ahead = if channels > CHANNELS {

@@ -18,12 +18,12 @@ impl Multiply for Matrices {
     const FULL_RANGE: bool = true;
 
     unsafe fn tiles(args: &Product) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `rows_by_four` asks of its arguments what this function asks of the same.
         unsafe { rows_by_four(args) }
     }
 
     unsafe fn rows(args: &Product) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `rows_by_one` asks of its arguments what this function asks of the same.
         unsafe { rows_by_one(args) }
     }
 

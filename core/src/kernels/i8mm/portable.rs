@@ -6,11 +6,11 @@ use crate::kernels::neon::args::Product;
 use crate::kernels::neon::gemm_s8_portable::rows;
 
 pub(super) unsafe fn rows_by_four(args: *const Product) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `rows` asks of its arguments what this function asks of the same.
     unsafe { rows::<false, 8>(args, 4) }
 }
 
 pub(super) unsafe fn rows_by_one(args: *const Product) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `rows` asks of its arguments what this function asks of the same.
     unsafe { rows::<false, 8>(args, 1) }
 }

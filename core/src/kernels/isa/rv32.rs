@@ -39,7 +39,7 @@ macro_rules! save {
     };
 }
 
-/// What [`save`] saved, and the frame's end.
+/// Restores the registers of [`save`] and frees the frame.
 #[allow(unused_macros, reason = "builds for other cores have no assembly of RISC-V")]
 macro_rules! restore {
     ($($register:literal)+) => {

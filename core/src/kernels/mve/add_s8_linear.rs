@@ -4,7 +4,7 @@
 //! Of `x * 2^23` and a factor, the upper word of the doubled product is the product of `x` and the factor over 2^8, rounded down. VQDMLASH adds a number to
 //! it, here the offset, VQDMLAH adds it to a vector.
 
-use super::args::Sum;
+use super::args::AddS8LinearArgs;
 use super::loops::linear_sum;
 use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
@@ -21,7 +21,7 @@ pub struct Doubled;
 
 impl Loop for Doubled {
     fn add(op: &PackedSumS8, output: Dst<'_, i8>, a: Src<'_, i8>, b: Src<'_, i8>) -> Option<()> {
-        let args = Sum {
+        let args = AddS8LinearArgs {
             a: a.as_ptr(),
             b: b.as_ptr(),
             out: output.as_mut_ptr(),

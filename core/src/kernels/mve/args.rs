@@ -65,16 +65,16 @@ pub(super) struct Widen {
     pub(super) of_group: u32,
 }
 
-/// A copy of `rows` rows of `count` pieces.
+/// A copy of `rows` rows of `count` segments.
 #[repr(C)]
 pub(super) struct Copy {
     pub(super) src: *const i8,
-    /// Bytes between pieces.
+    /// Bytes between segments.
     pub(super) src_step: u32,
     pub(super) dst: *mut i8,
-    /// Bytes between pieces.
+    /// Bytes between segments.
     pub(super) dst_step: u32,
-    /// Bytes of a piece.
+    /// Bytes of a segment.
     pub(super) bytes: u32,
     pub(super) count: u32,
     pub(super) rows: u32,
@@ -216,7 +216,7 @@ pub(super) struct LastColumn {
 /// A run of pixels of a depthwise convolution of any windows ([`super::dwconv_s8_indirection`]).
 #[repr(C)]
 pub(super) struct Taps {
-    /// Where the first pixel's taps are.
+    /// Addresses of the first pixel's taps.
     pub(super) entries: *const *const i8,
     /// Pairs of taps.
     pub(super) pairs: u32,
@@ -260,7 +260,7 @@ pub(super) struct Add {
 
 /// A sum of two tensors in its linear form ([`super::add_s8_linear`]).
 #[repr(C)]
-pub(super) struct Sum {
+pub(super) struct AddS8LinearArgs {
     /// The first operand.
     pub(super) a: *const i8,
     /// The second one.

@@ -1,7 +1,7 @@
 //! Convolution with weights of four bits that share factors: -7 to 7 times 1 to 18.
 //!
 //! Four and more rows meet int8 weights: the products of a group of eight channels are written to scratch, 0.3 instructions each, and multiplied by the loops
-//! of `gemm.rs`. Rows are copied by sixteen at least, so that it is done once for so many. Fewer rows are multiplied as they are, sums ending with each
+//! of `gemm_s8.rs`. Rows are copied by sixteen at least, so that it is done once for so many. Fewer rows are multiplied as they are, sums ending with each
 //! group of weights, which takes 14 instructions for eight channels besides.
 //!
 //! **Layout.** As in `gemm`, but for the factors: after the weights of the even channels of eight, those of the odd ones, in which after the blocks of each
@@ -147,7 +147,7 @@ pub fn copies(op: &GroupsConv2dS8) -> u32 {
     geometry(&op.conv).scratch
 }
 
-/// Where scratch has the widened weights: behind the copies.
+/// Offset of the widened weights in scratch, in bytes: behind the copies.
 fn widened_at(op: &GroupsConv2dS8) -> u32 {
     copies(op).checked_next_multiple_of(16).unwrap_or(u32::MAX)
 }
@@ -164,7 +164,7 @@ fn widened_bytes(op: &GroupsConv2dS8) -> u32 {
     }
 }
 
-/// What the packed weights of eight channels are.
+/// Shape of the packed weights of eight channels.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     k: usize,
@@ -202,7 +202,7 @@ impl Shape {
         2 * self.half() + self.factors() + TABLE
     }
 
-    /// Where the second half has block `block`, and the factors behind it, if it is its group's last.
+    /// Offset of block `block` in the second half, and of the factors behind it, if it is its group's last.
     fn odd(&self, block: usize) -> usize {
         self.half() + block * BLOCK * 2 + block.checked_div(self.of_group).unwrap_or(0) * GROUP
     }
@@ -304,7 +304,7 @@ impl Matrix<'_> {
     /// One row, by groups of eight channels from `first` on, `lanes` of each.
     ///
     /// # Safety
-    /// As for [`Product::multiply`].
+    /// As for [`Product::multiply`], of one row; `first` is the first of `groups` groups whose weights and outputs are there.
     unsafe fn row(&self, first: usize, groups: usize, lanes: usize, x: *const i8, out: *mut i8) {
         if groups == 0 {
             return;
@@ -324,7 +324,7 @@ impl Matrix<'_> {
             high: self.output.high,
             factors: self.shape.factors() as u32,
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: `groups > 0`, their weights lie from `args.weights` on, and the row and its outputs are the caller's.
         unsafe {
             match (self.shape.of_group, self.output.fast) {
                 (1, true) => rows1_g16_fast(&args),
@@ -342,7 +342,7 @@ impl Product for Matrix<'_> {
         if rows < MANY || self.widened.is_null() {
             for row in 0..rows {
                 let (x, out) = (x.wrapping_add(row * stride), out.wrapping_add(row * self.channels));
-                // SAFETY: the caller's promise.
+                // SAFETY: `row < rows`, whose inputs and outputs the caller guarantees; the groups of the channels are those of the packed weights.
                 unsafe {
                     self.row(0, full, GROUP, x, out);
                     self.row(full, rest.min(1), rest, x, out);
@@ -364,7 +364,7 @@ impl Product for Matrix<'_> {
                 core::slice::from_raw_parts(self.widened.cast::<u8>(), bytes)
             };
             let matrix = gemm_s8::Matrix::<false>::of_group(weights, self.shape.k, self.channels, self.output);
-            // SAFETY: the caller's promise.
+            // SAFETY: one group of widened weights; the rows at `x` and their outputs of these channels are the caller's.
             unsafe { matrix.groups(0, 1, lanes, x, stride, rows, out.wrapping_add(group * GROUP)) };
         }
     }

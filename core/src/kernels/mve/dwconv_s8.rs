@@ -216,7 +216,7 @@ struct Chunk {
     single: bool,
 }
 
-/// How the rows of an image are divided, and how scratch is used: `zero` bytes of zero point, then the sets.
+/// Division of an image's rows, and use of scratch: `zero` bytes of zero point, then the sets.
 struct Layout {
     two_by_two: bool,
     rows: usize,
@@ -465,7 +465,7 @@ impl Step<'_> {
         let rest = if column { 0 } else { rest };
         let (out_step, moved) = (by * c, units * by * x_step / if layout.two_by_two { 2 } else { 1 });
         let last = column.then(|| {
-            // Where a set's outputs are: of three, the last one's twice.
+            // Offsets of a set's outputs: of three sets, the last one's twice.
             let at = |set: usize| (set.min(chunk.sets - 1) * to_set) as u32 * 0x1_0001 + ((row as u32) << 16);
             let sets = chunk.sets as u32;
             LastColumn {

@@ -84,7 +84,7 @@ impl Matrix<'_> {
             lanes: [lanes.min(4) as u32, lanes.saturating_sub(4) as u32],
             limits: self.limits,
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: `groups > 0` groups of packed weights from `first` on; the caller guarantees the row, or three rows, at `x` and their outputs.
         unsafe { if three { rows3_f32(&args) } else { rows1_f32(&args) } }
     }
 }

@@ -95,7 +95,7 @@ pub(super) fn pack<const W4: bool>(
     Some(())
 }
 
-/// What of a channel's last 16 weights lies beyond K.
+/// Mask of the padding in a channel's last block of 16 weights, by words: ones in the bytes beyond K.
 pub(super) fn beyond(k: usize) -> [u32; 4] {
     let used = if k.is_multiple_of(BLOCK) { BLOCK } else { k % BLOCK };
     core::array::from_fn(|word| match used.saturating_sub(4 * word) {
@@ -147,7 +147,7 @@ pub(super) fn is_packed<const W4: bool>(weights: &[u8], channels: usize, k: usiz
             let row = weights
                 .get(odd * half / 4..)
                 .and_then(|weights| weights.get(..half / 4));
-            // What is not written may have been made of any halves of bytes.
+            // Absent channels have zero weights; those of four bits (`W4`) may have been made of any halves of bytes.
             let no_weights = |row: &[u32]| {
                 let (blocks, _) = row.as_chunks::<16>();
                 blocks
@@ -200,7 +200,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
     pub(super) unsafe fn multiply(&self, x: *const i8, x_stride: usize, rows: usize, out: *mut i8) {
         let (full, rest) = (self.channels / GROUP, self.channels % GROUP);
         if rest == 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the condition of `groups` is that of this function; without a rest, `full` are all groups.
             unsafe { self.groups(0, full, GROUP, x, x_stride, rows, out) };
             return;
         }
@@ -224,7 +224,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
         }
     }
 
-    /// How many of `rows` rows at address `x` have outputs, from `out` on, over none of them: at least two, or the last one.
+    /// Number of the `rows` rows at address `x` whose outputs, from `out` on, lie over none of them: at least two, or the last one.
     fn rows_apart(&self, x: usize, x_stride: usize, rows: usize, out: usize) -> usize {
         let read = (rows - 1) * x_stride + self.k;
         if out.wrapping_sub(x) as isize >= read as isize {
@@ -248,7 +248,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
     /// [`Matrix::multiply`] for groups that write `lanes` channels each.
     ///
     /// # Safety
-    /// As for [`Matrix::multiply`].
+    /// As for [`Matrix::multiply`]; groups `first` to `first + groups` are of the packed weights, and there is one at least.
     #[expect(clippy::too_many_arguments, reason = "the extents of a matrix product")]
     pub(super) unsafe fn groups(
         &self,
@@ -284,7 +284,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
         let words = (out.addr() | self.channels).is_multiple_of(4);
         if !W4 && blocks == 1 && rows >= 4 && lanes == GROUP && !self.output.left && words {
             args.pairs = (rows / 4) as u32;
-            // SAFETY: the caller's promise; at least four rows, and one group of one block.
+            // SAFETY: at least four rows, and groups of one block; the caller guarantees the rows at `x` and their outputs.
             unsafe {
                 if self.output.fast {
                     rows4_k16_fast(&args)
@@ -299,7 +299,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
             args.pairs = (rows / 2) as u32;
         }
         if rows >= 2 {
-            // SAFETY: the caller's promise; at least one pair, one group and one block.
+            // SAFETY: at least one pair of rows, one group and one block; the caller guarantees the rows at `x` and their outputs.
             unsafe {
                 match (blocks, self.output.fast) {
                     (1, true) if W4 => rows2_w4_k16_fast(&args),
@@ -324,7 +324,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
         if rows % 2 == 1 {
             args.x = args.x.wrapping_add((rows - 1) * x_stride);
             args.out = args.out.wrapping_add((rows - 1) * self.channels);
-            // SAFETY: as above.
+            // SAFETY: the last row, of which `args.x` and `args.out` are the start, is the caller's; at least one group and one block.
             unsafe {
                 match self.output.fast {
                     true if W4 => rows1_w4_fast(&args),

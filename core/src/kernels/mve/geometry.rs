@@ -8,7 +8,7 @@ const SCRATCH: u32 = 1280;
 /// Bytes of a vector.
 pub(super) const VECTOR: usize = 16;
 
-/// Where a step's rows come from.
+/// Source of a step's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Path {
     /// From the input.
@@ -125,7 +125,8 @@ impl Geometry {
         }
     }
 
-    /// How far the output must start below the input ([`crate::kernels::api::kernel::Kernel::distance`]), for a product that writes at most `ahead`
+    /// Least distance of the output below the input ([`crate::kernels::api::kernel::Kernel::distance`]), for a product that writes at most `ahead` elements
+    /// beyond the row before the one it reads.
     /// elements beyond the row before the one it reads.
     pub(super) fn distance(&self, window: &Window2d, element: u32, ahead: u32) -> i64 {
         let lead = match self.path {

@@ -1,4 +1,4 @@
-//! Where the rows of a convolution's matrix product come from. Every output pixel is a row; what differs is where the rows are:
+//! Sources of the rows of a convolution's matrix product. Every output pixel is a row; the paths differ in where the rows are:
 //!
 //! - [`Path::Pixels`]: 1 x 1 without padding. The input itself is the matrix.
 //! - [`Path::Strips`]: pixels of 16 bytes or more. The columns under several windows of an output row are copied once, each as its `kh`
@@ -231,7 +231,7 @@ impl<P: Product> Rows<'_, P> {
                 let row = (y * sh) as isize - top as isize;
                 let inside = row >= 0 && row as usize + kh <= ih;
                 let from = |x: usize| (image * ih + row.max(0) as usize) * pitch + (x * sw - left) * c;
-                // Whose last row may be read to a whole vector.
+                // The last row may be read to a whole vector.
                 let mut end = if inside { whole } else { 0 };
                 while end > first && from(end - 1) + last_read > self.input.len() {
                     end -= 1;
@@ -391,7 +391,7 @@ impl<P: Product> Rows<'_, P> {
         let from = (image * ih + (row + skip_rows as isize) as usize) * pitch + (column + skip as isize) as usize * c;
         let src = self.input.slice(from, (rows - 1) * pitch + inside * c)?;
         let dst = dst.slice(skip_rows * run + skip * c, (rows - 1) * run + inside * c)?;
-        // SAFETY: `rows` pieces of `inside` pixels in both.
+        // SAFETY: `rows` segments of `inside` pixels in both.
         unsafe {
             copy(&Copy {
                 src: src.as_ptr(),

@@ -1,7 +1,7 @@
 //! int8 fully connected layers whose channels are requantised alike: one factor in the place of four words for each. Sums start from their
 //! biases, and the last five vectors of a row stay in registers for all channels.
 //!
-//! **Layout.** Mantissa, right shift (0 or negative), two words of nothing. Then groups of eight output channels as `gemm.rs` has them, halves of even
+//! **Layout.** Mantissa, right shift (0 or negative), two words of nothing. Then groups of eight output channels as `gemm_s8.rs` has them, halves of even
 //! and of odd channels, but with eight biases for a table. One to four channels that are left are half a group: in order, and four biases. Rows of activations
 //! are multiplied where they lie: of whole vectors.
 
@@ -110,7 +110,7 @@ impl Kernel for S8 {
 /// # Safety
 /// The row is valid for reads of its blocks, the weights of the groups, of which there is one at least; the outputs for writes of as many eights.
 unsafe fn multiply(args: &Alike, requantize: &Output) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the conditions of the loops are those of this function.
     unsafe {
         match *requantize {
             Output { fast: true, .. } => rows1_alike_fast(args),
@@ -125,7 +125,7 @@ unsafe fn multiply(args: &Alike, requantize: &Output) {
 /// Multiplies a row by the last channels, behind the groups of `args`.
 ///
 /// # Safety
-/// As [`multiply`], of one group more, or half of one; the outputs for writes of `rest` more.
+/// As for [`multiply`], of one group more, or half of one; `rest` more outputs are writable.
 #[inline(never)]
 unsafe fn last(args: &Alike, rest: usize, requantize: &Output) {
     let [groups, blocks] = [args.groups, args.blocks].map(|count| count as usize);
@@ -137,7 +137,7 @@ unsafe fn last(args: &Alike, rest: usize, requantize: &Output) {
         weights: args.weights.wrapping_add(groups * group),
         ..*args
     };
-    // SAFETY: the caller's promise; a whole group is written to a place of its own.
+    // SAFETY: `last` is the group, or half of one, behind those of `args`, which the caller guarantees; a whole group is written to a place of its own.
     unsafe {
         if rest <= HALF {
             rows1_four(&last);
@@ -170,7 +170,7 @@ impl Candidate for S8 {
         let [inputs, outputs] = [op.window.input[2], op.window.output[2]].map(u64::from);
         let (groups, blocks) = (Groups::of(outputs as usize), inputs / BLOCK as u64);
         let of_four = if groups.four > 0 { blocks * 10 + 20 } else { 0 };
-        // What of the row does not stay in registers is loaded again for every group.
+        // The part of the row that does not stay in registers is loaded again for every group.
         let of_eight = blocks * 16 + blocks.saturating_sub(5) + 16;
         Some(u64::from(op.window.batch) * (groups.eights as u64 * of_eight + of_four))
     }

@@ -119,7 +119,7 @@ const FULL: usize = 256;
 /// Average pooling within limits. `None` where the operands are not of the window's sizes.
 pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limits: [i8; 2]) -> Option<()> {
     let [low, high] = limits.map(i32::from);
-    // SAFETY: as `each_window` says.
+    // SAFETY: `each_window` calls the closure with a patch that lies in the input and has an output for each channel.
     each_window(window, input, output, |patch| unsafe {
         match patch.rows * patch.columns {
             // The mean of one element is its maximum.
@@ -133,11 +133,11 @@ pub fn average(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limit
 /// Max pooling within limits. `None` where the operands are not of the window's sizes.
 pub fn max(window: &Window2d, input: Src<'_, i8>, output: Dst<'_, i8>, limits: [i8; 2]) -> Option<()> {
     let [low, high] = limits.map(i32::from);
-    // SAFETY: likewise.
+    // SAFETY: `each_window` calls the closure with a patch that lies in the input and has an output for each channel.
     each_window(window, input, output, |patch| unsafe { patch.maxima(low, high) })
 }
 
-/// How far the output must start below the input; see [`crate::kernels::api::kernel::Kernel::distance`]. Channels of a pixel are written in turn.
+/// Least distance of the output below the input; see [`crate::kernels::api::kernel::Kernel::distance`]. Channels of a pixel are written in turn.
 pub fn distance(window: &Window2d) -> i64 {
     window.consumed_distance(1, u32::from(window.output[2]))
 }
@@ -177,7 +177,7 @@ impl Patch {
         while left > 0 {
             let lanes = left.min(MAXIMA);
             part.lanes = lanes as u32;
-            // SAFETY: as the caller promises; so many channels are left.
+            // SAFETY: `part` is the patch from a channel on of which `left >= lanes` channels remain, each with an output (docs of the methods).
             unsafe { maximum(&part, low, high) };
             part.src = part.src.wrapping_add(MAXIMA);
             part.dst = part.dst.wrapping_add(MAXIMA);
@@ -190,7 +190,7 @@ impl Patch {
     unsafe fn mean(&self, low: i32, high: i32) {
         let all = self.part(0, self.rows, self.columns);
         let count = ((self.rows * self.columns) as u32).max(1);
-        // SAFETY: as the caller promises.
+        // SAFETY: the patch and its outputs are valid for all `self.channels` (docs of the methods).
         unsafe {
             mean(&Mean {
                 src: all.src,

@@ -1,8 +1,11 @@
 //! The loops in portable Rust, for hosts: the same layouts, the same order of writes, the same bits. Only the vector width is gone.
+//!
+//! # Safety of all loops
+//! `args` points to arguments whose pointers are valid for what their fields describe (`args.rs`), with constants in the layout of the kernel's `pack`.
 
 use super::args::{
-    Add, Alike, Clipped, Copy, Depthwise, DepthwiseF32, Interleave, Mean, Pool, Product, ProductF32, Sum, Taps, Widen,
-    Windows,
+    Add, AddS8LinearArgs, Alike, Clipped, Copy, Depthwise, DepthwiseF32, Interleave, Mean, Pool, Product, ProductF32,
+    Taps, Widen, Windows,
 };
 use crate::quant::{high_mul, rounding_shift_right};
 
@@ -43,7 +46,7 @@ impl Requantize {
 /// # Safety
 /// `table` is valid for reads of `index + 1` words.
 unsafe fn word(table: *const u8, index: usize) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: `index + 1` words are readable at `table` (fn docs); the read is unaligned.
     unsafe { table.cast::<i32>().add(index).read_unaligned() }
 }
 
@@ -126,22 +129,22 @@ unsafe fn alike(args: &Alike, group: usize, fast: bool) {
 }
 
 pub(super) unsafe fn rows1_alike_fast(args: *const Alike) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `alike` asks of its arguments what this function asks of the same.
     unsafe { alike(&*args, 8, true) }
 }
 
 pub(super) unsafe fn rows1_alike_unlimited(args: *const Alike) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `alike` asks of its arguments what this function asks of the same.
     unsafe { alike(&*args, 8, false) }
 }
 
 pub(super) unsafe fn rows1_alike_general(args: *const Alike) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `alike` asks of its arguments what this function asks of the same.
     unsafe { alike(&*args, 8, false) }
 }
 
 pub(super) unsafe fn rows1_four(args: *const Alike) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `alike` asks of its arguments what this function asks of the same.
     unsafe { alike(&*args, 4, false) }
 }
 
@@ -150,7 +153,7 @@ macro_rules! products {
     ($($name:ident $w4:literal $rows:expr, $fast:literal;)*) => {$(
         pub(super) unsafe fn $name(args: *const Product) {
             let count: fn(&Product) -> usize = $rows;
-            // SAFETY: the caller's promise.
+            // SAFETY: `rows` asks of its arguments what this function asks of the same.
             unsafe { rows::<$w4>(args, count(&*args), $fast) }
         }
     )*};
@@ -230,27 +233,27 @@ unsafe fn row_of_groups(args: *const Product, of_group: usize, fast: bool) {
 }
 
 pub(super) unsafe fn rows1_g16_fast(args: *const Product) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `row_of_groups` asks of its arguments what this function asks of the same.
     unsafe { row_of_groups(args, 1, true) }
 }
 
 pub(super) unsafe fn rows1_g16_general(args: *const Product) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `row_of_groups` asks of its arguments what this function asks of the same.
     unsafe { row_of_groups(args, 1, false) }
 }
 
 pub(super) unsafe fn rows1_g32_fast(args: *const Product) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `row_of_groups` asks of its arguments what this function asks of the same.
     unsafe { row_of_groups(args, 2, true) }
 }
 
 pub(super) unsafe fn rows1_g32_general(args: *const Product) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `row_of_groups` asks of its arguments what this function asks of the same.
     unsafe { row_of_groups(args, 2, false) }
 }
 
 pub(super) unsafe fn widen_groups(args: *const Widen) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `args.src` has `blocks` blocks of both halves, with factors and table, and `args.dst` room for them widened (head of the file).
     unsafe {
         let args = &*args;
         let (blocks, of_group) = (args.blocks as usize, args.of_group as usize);
@@ -278,18 +281,18 @@ pub(super) unsafe fn widen_groups(args: *const Widen) {
 }
 
 pub(super) unsafe fn fill(dst: *mut i8, value: i32, bytes: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `bytes` bytes are writable at `dst`, by the loop's contract.
     unsafe { dst.write_bytes(value as u8, bytes) }
 }
 
 pub(super) unsafe fn copy(args: *const Copy) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `args` describes rows of segments of `bytes` bytes, readable at `src` and writable at `dst` (head of the file).
     unsafe {
         let args = &*args;
         for row in 0..args.rows as usize {
-            for piece in 0..args.count as usize {
-                let src = (args.src).add(row * args.src_row as usize + piece * args.src_step as usize);
-                let dst = (args.dst).add(row * args.dst_row as usize + piece * args.dst_step as usize);
+            for segment in 0..args.count as usize {
+                let src = (args.src).add(row * args.src_row as usize + segment * args.src_step as usize);
+                let dst = (args.dst).add(row * args.dst_row as usize + segment * args.dst_step as usize);
                 src.copy_to_nonoverlapping(dst, args.bytes as usize);
             }
         }
@@ -297,7 +300,7 @@ pub(super) unsafe fn copy(args: *const Copy) {
 }
 
 unsafe fn windows(args: *const Windows) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `args` describes windows that are readable, and copies that are writable, to a multiple of 16 bytes for each row (head of the file).
     unsafe {
         let args = &*args;
         let bytes = (args.run as usize).next_multiple_of(16);
@@ -312,7 +315,7 @@ unsafe fn windows(args: *const Windows) {
 }
 
 pub(super) unsafe fn clipped_windows(args: *const Clipped) {
-    // SAFETY: the caller's promise: bytes of `src` are read where the mask has them.
+    // SAFETY: `args` describes windows and copies (head of the file); bytes of `src` are read where the mask has them.
     unsafe {
         let args = &*args;
         let (above, rows) = (args.above as usize, args.rows as usize);
@@ -336,22 +339,22 @@ pub(super) unsafe fn clipped_windows(args: *const Clipped) {
 }
 
 pub(super) unsafe fn windows_of_three_short_rows(args: *const Windows) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `windows` asks of its arguments what this function asks of the same.
     unsafe { windows(args) }
 }
 
 pub(super) unsafe fn windows_of_short_rows(args: *const Windows) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `windows` asks of its arguments what this function asks of the same.
     unsafe { windows(args) }
 }
 
 pub(super) unsafe fn windows_of_rows(args: *const Windows) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `windows` asks of its arguments what this function asks of the same.
     unsafe { windows(args) }
 }
 
 pub(super) unsafe fn interleave(args: *const Interleave) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `args` describes sets that are readable for `vectors` vectors, and room for them interleaved (head of the file).
     unsafe {
         let args = &*args;
         let mut dst = args.dst;
@@ -379,7 +382,7 @@ unsafe fn window(x: *const i8, columns: &[u32; 4], weights: *const u8) -> i32 {
     let mut sum = 0;
     for (column, &offset) in columns.iter().enumerate() {
         for row in 0..4 {
-            // SAFETY: the caller's promise.
+            // SAFETY: `row < 4` and `column < 4`: one of the window's 16 lanes, and its weight, which the caller guarantees.
             let (x, w) = unsafe { (*x.add(offset as usize + row), *weights.add(column * 4 + row) as i8) };
             sum += i32::from(x) * i32::from(w);
         }
@@ -394,7 +397,7 @@ fn masked(mask: u32) -> impl Fn(&usize) -> bool {
 
 /// The loops of eight outputs at a time: `outputs` are offsets of 16 bits, of each of four outputs and of its neighbour four windows (or two columns) on.
 unsafe fn depthwise_by_eight(args: *const Depthwise, two_by_two: bool, column: bool) {
-    // SAFETY: the caller's promise; the layout is that of `depthwise::pack`.
+    // SAFETY: `args` describes sets, columns and outputs, with weights in the layout of `dwconv_s8::pack` (head of the file).
     unsafe {
         let args = &*args;
         let columns = &*args.columns;
@@ -467,22 +470,22 @@ unsafe fn depthwise_by_eight(args: *const Depthwise, two_by_two: bool, column: b
 }
 
 pub(super) unsafe fn depthwise_2x2_by_eight(args: *const Depthwise) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `depthwise_by_eight` asks of its arguments what this function asks of the same.
     unsafe { depthwise_by_eight(args, true, false) }
 }
 
 pub(super) unsafe fn depthwise_2x2_by_eight_and_one(args: *const Depthwise) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `depthwise_by_eight` asks of its arguments what this function asks of the same.
     unsafe { depthwise_by_eight(args, true, true) }
 }
 
 pub(super) unsafe fn depthwise_1x1_by_eight(args: *const Depthwise) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `depthwise_by_eight` asks of its arguments what this function asks of the same.
     unsafe { depthwise_by_eight(args, false, false) }
 }
 
 unsafe fn depthwise(args: *const Depthwise, two_by_two: bool, fast: bool) {
-    // SAFETY: the caller's promise; the layout is that of `depthwise::pack`.
+    // SAFETY: `args` describes sets, columns and outputs, with weights in the layout of `dwconv_s8::pack` (head of the file).
     unsafe {
         let args = &*args;
         let requantize = Requantize {
@@ -530,27 +533,27 @@ unsafe fn depthwise(args: *const Depthwise, two_by_two: bool, fast: bool) {
 }
 
 pub(super) unsafe fn depthwise_2x2_fast(args: *const Depthwise) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `depthwise` asks of its arguments what this function asks of the same.
     unsafe { depthwise(args, true, true) }
 }
 
 pub(super) unsafe fn depthwise_2x2_general(args: *const Depthwise) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `depthwise` asks of its arguments what this function asks of the same.
     unsafe { depthwise(args, true, false) }
 }
 
 pub(super) unsafe fn depthwise_1x1_fast(args: *const Depthwise) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `depthwise` asks of its arguments what this function asks of the same.
     unsafe { depthwise(args, false, true) }
 }
 
 pub(super) unsafe fn depthwise_1x1_general(args: *const Depthwise) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `depthwise` asks of its arguments what this function asks of the same.
     unsafe { depthwise(args, false, false) }
 }
 
 unsafe fn add(a: *const i8, b: *const i8, out: *mut i8, count: usize, args: *const Add, fast: bool) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `i < count`, elements that both operands and the output have, by the loop's contract; `args` is valid (head of the file).
     unsafe {
         let args = &*args;
         let requantize = Requantize {
@@ -571,17 +574,17 @@ unsafe fn add(a: *const i8, b: *const i8, out: *mut i8, count: usize, args: *con
 }
 
 pub(super) unsafe fn add_fast(a: *const i8, b: *const i8, out: *mut i8, count: usize, args: *const Add) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `add` asks of its arguments what this function asks of the same.
     unsafe { add(a, b, out, count, args, true) }
 }
 
 pub(super) unsafe fn add_general(a: *const i8, b: *const i8, out: *mut i8, count: usize, args: *const Add) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `add` asks of its arguments what this function asks of the same.
     unsafe { add(a, b, out, count, args, false) }
 }
 
-pub(super) unsafe fn linear_sum(args: *const Sum) {
-    // SAFETY: the caller's promise.
+pub(super) unsafe fn linear_sum(args: *const AddS8LinearArgs) {
+    // SAFETY: `i < args.count`, elements that both operands and the output have (head of the file).
     unsafe {
         let args = &*args;
         let [fa, fb] = args.factors;
@@ -601,7 +604,7 @@ unsafe fn each_pooled(args: &Pool, mut with: impl FnMut(usize, i8)) {
     for row in 0..args.rows as usize {
         for column in 0..args.columns as usize {
             for lane in 0..args.lanes as usize {
-                // SAFETY: the caller's promise.
+                // SAFETY: an element of the window of `args`, whose `lanes` channels are readable (head of the file).
                 with(lane, unsafe {
                     *args.src.add(row * pitch + column * args.step as usize + lane)
                 });
@@ -611,7 +614,7 @@ unsafe fn each_pooled(args: &Pool, mut with: impl FnMut(usize, i8)) {
 }
 
 pub(super) unsafe fn sum(args: *const Pool) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `args` describes a window of at most eight lanes, and `dst` takes eight sums (head of the file).
     unsafe {
         let mut sums = [0i16; 8];
         each_pooled(&*args, |lane, x| {
@@ -624,7 +627,7 @@ pub(super) unsafe fn sum(args: *const Pool) {
 }
 
 pub(super) unsafe fn mean(args: *const Mean) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `args` describes a window of `channels` channels, and `dst` takes as many outputs (head of the file).
     unsafe {
         let args = &*args;
         let pitch = args.columns as usize * args.step as usize + args.skip as usize;
@@ -645,7 +648,7 @@ pub(super) unsafe fn mean(args: *const Mean) {
 }
 
 pub(super) unsafe fn maximum(args: *const Pool, low: i32, high: i32) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `args` describes a window of at most 16 lanes, and `dst` takes as many outputs (head of the file).
     unsafe {
         let mut maxima = [low as i8; 16];
         each_pooled(&*args, |lane, x| {
@@ -665,7 +668,7 @@ fn limit(value: f32, [low, high]: [f32; 2]) -> f32 {
 }
 
 unsafe fn rows_f32(args: *const ProductF32, rows: usize) {
-    // SAFETY: the caller's promise; the layout is that of `gemm_f32::pack`.
+    // SAFETY: `args` describes rows, groups and outputs, with weights in the layout of `gemm_f32::pack` (head of the file).
     unsafe {
         let args = &*args;
         let k = 2 * args.pairs as usize + args.odd as usize;
@@ -697,17 +700,17 @@ unsafe fn rows_f32(args: *const ProductF32, rows: usize) {
 }
 
 pub(super) unsafe fn rows3_f32(args: *const ProductF32) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `rows_f32` asks of its arguments what this function asks of the same.
     unsafe { rows_f32(args, 3) }
 }
 
 pub(super) unsafe fn rows1_f32(args: *const ProductF32) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `rows_f32` asks of its arguments what this function asks of the same.
     unsafe { rows_f32(args, 1) }
 }
 
 pub(super) unsafe fn depthwise_f32(args: *const DepthwiseF32) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `args` describes taps, channels and outputs (head of the file).
     unsafe {
         let args = &*args;
         let across = args.columns as usize * args.step as usize;
@@ -771,11 +774,11 @@ unsafe fn taps(args: *const Taps, fast: bool) {
 }
 
 pub(super) unsafe fn taps_fast(args: *const Taps) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `taps` asks of its arguments what this function asks of the same.
     unsafe { taps(args, true) }
 }
 
 pub(super) unsafe fn taps_general(args: *const Taps) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `taps` asks of its arguments what this function asks of the same.
     unsafe { taps(args, false) }
 }

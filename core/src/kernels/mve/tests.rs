@@ -293,7 +293,7 @@ fn layers_of_channels_alike_equal_the_scalar_kernel() {
     }
 }
 
-/// What a packer writes of a factor, and nothing else; layers that are for it.
+/// Accepted values of a factor are those a packer writes, and no others; layers that the kernel takes.
 #[test]
 fn factors_are_checked_and_layers_chosen() {
     let [op, ..] = forms(window(1, [1, 1, 16], 90, [1, 1], [1, 1], [0, 0], [0, 0]), 1);

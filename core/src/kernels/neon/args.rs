@@ -2,18 +2,18 @@
 
 use core::mem::offset_of;
 
-/// A copy of `count` pieces.
+/// A copy of `count` segments.
 #[repr(C)]
 pub(in crate::kernels) struct Copy {
     pub(in crate::kernels) src: *const i8,
-    /// Bytes between pieces.
+    /// Bytes between segments.
     pub(in crate::kernels) src_step: usize,
     pub(in crate::kernels) dst: *mut i8,
-    /// Bytes between pieces.
+    /// Bytes between segments.
     pub(in crate::kernels) dst_step: usize,
-    /// Bytes of a piece, at least one.
+    /// Bytes of a segment, at least one.
     pub(in crate::kernels) bytes: usize,
-    /// Pieces, at least one.
+    /// Segments, at least one.
     pub(in crate::kernels) count: usize,
 }
 
@@ -39,7 +39,7 @@ pub(in crate::kernels) struct Windows {
 /// A run of pixels of a depthwise convolution ([`super::dwconv_s8`]).
 #[repr(C)]
 pub(in crate::kernels) struct Depthwise {
-    /// Where the first pixel's taps are.
+    /// Addresses of the first pixel's taps.
     pub(in crate::kernels) entries: *const *const i8,
     /// Taps, at least one.
     pub(in crate::kernels) taps: usize,
@@ -132,7 +132,7 @@ pub(in crate::kernels) struct ProductF32 {
 /// A run of pixels of a depthwise convolution of f32 ([`super::dwconv_f32`]).
 #[repr(C)]
 pub(in crate::kernels) struct DepthwiseF32 {
-    /// Where the first pixel's taps are.
+    /// Addresses of the first pixel's taps.
     pub(in crate::kernels) entries: *const *const i8,
     /// Taps, at least one.
     pub(in crate::kernels) taps: usize,

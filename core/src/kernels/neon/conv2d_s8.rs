@@ -33,12 +33,12 @@ impl Multiply for Widening {
     const FULL_RANGE: bool = false;
 
     unsafe fn tiles(args: &Args) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `two_rows` asks of its arguments what this function asks of the same.
         unsafe { two_rows(args) }
     }
 
     unsafe fn rows(args: &Args) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `one_row` asks of its arguments what this function asks of the same.
         unsafe { one_row(args) }
     }
 
@@ -141,7 +141,7 @@ fn geometry(op: &Conv2dS8) -> Geometry {
 
 impl<L: Multiply> Product for Matrix<'_, L> {
     unsafe fn multiply(&self, x: *const i8, stride: usize, rows: usize, out: *mut i8, _: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Matrix::multiply` asks of its arguments what this function asks of the same.
         unsafe { Matrix::multiply(self, x, stride, rows, out) }
     }
 }

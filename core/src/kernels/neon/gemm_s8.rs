@@ -17,7 +17,7 @@ use super::dwconv_s8::shifts_are_packed;
 use crate::blocks::blocks;
 use crate::cells::cast_slice;
 
-/// What multiplies tiles of rows and packed weights.
+/// Product of tiles of rows and packed weights.
 pub(in crate::kernels) trait Multiply: core::fmt::Debug + 'static {
     /// Rows of a tile.
     const TILE: usize;
@@ -201,7 +201,7 @@ impl<'a, L: Multiply> Matrix<'a, L> {
             high: i32::from(self.limits[1]),
         };
         if args.tiles > 0 {
-            // SAFETY: the caller's promise; at least one tile, and as many groups as the weights have.
+            // SAFETY: at least one tile; the groups are those of the packed weights, and the caller guarantees `rows >= L::TILE` rows at `x` and their outputs.
             unsafe { L::tiles(&args) };
         }
         let done = args.tiles * L::TILE;
@@ -209,7 +209,7 @@ impl<'a, L: Multiply> Matrix<'a, L> {
             args.tiles = rows - done;
             args.x = x.wrapping_add(done * x_stride);
             args.out = out.wrapping_add(done * self.channels);
-            // SAFETY: as above, of the rows that are left.
+            // SAFETY: `rows - done > 0` rows are left, from `args.x` and `args.out` on; the caller guarantees all `rows`.
             unsafe { L::rows(&args) };
         }
     }

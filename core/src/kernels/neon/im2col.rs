@@ -1,4 +1,4 @@
-//! Where the rows of a convolution's matrix product come from. Every output pixel is a row; what differs is where the rows are:
+//! Sources of the rows of a convolution's matrix product. Every output pixel is a row; the paths differ in where the rows are:
 //!
 //! - [`Path::Pixels`]: 1 x 1 without padding. The input itself is the matrix.
 //! - [`Path::Windows`]: each window is copied whole to scratch, a row of it at a time, which is a run of `kw * C` elements.
@@ -21,7 +21,7 @@ const VECTOR: usize = 16;
 /// Rows that a product takes at a time.
 pub(in crate::kernels) const TILE: usize = 4;
 
-/// Where a step's rows come from.
+/// Source of a step's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Path {
     /// From the input.
@@ -84,7 +84,7 @@ impl Geometry {
         }
     }
 
-    /// How far the output must start below the input ([`crate::kernels::api::kernel::Kernel::distance`]).
+    /// Least distance of the output below the input ([`crate::kernels::api::kernel::Kernel::distance`]).
     pub(in crate::kernels) fn distance(&self, window: &Window2d, element: u32) -> i64 {
         let lead = match self.path {
             // The first channels of a tile's last pixel are written before the last ones of its first pixel are computed.
@@ -216,7 +216,7 @@ impl<P: Product> Rows<'_, P> {
                 let row = (y * sh) as isize - top as isize;
                 let rows_inside = row >= 0 && row as usize + kh <= ih;
                 let from = |x: usize| (image * ih + row.max(0) as usize) * pitch + (x * sw - left) * c;
-                // Whose last row may be read to a whole vector.
+                // The last row may be read to a whole vector.
                 let mut end = if rows_inside { end } else { 0 };
                 while end > first && from(end - 1) + last_read > self.input.len() {
                     end -= 1;
@@ -279,7 +279,7 @@ impl<P: Product> Rows<'_, P> {
         let from = (image * ih + (row + skip_rows as isize) as usize) * pitch + (column + skip as isize) as usize * c;
         let src = self.input.slice(from, (rows - 1) * pitch + inside * c)?;
         let dst = dst.slice(skip_rows * run + skip * c, (rows - 1) * run + inside * c)?;
-        // SAFETY: `rows` pieces of `inside` pixels in both.
+        // SAFETY: `rows` segments of `inside` pixels in both.
         unsafe {
             copy(&Copy {
                 src: src.as_ptr(),

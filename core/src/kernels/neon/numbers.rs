@@ -1,4 +1,4 @@
-//! What the portable loops compute with.
+//! Arithmetic of the portable loops.
 
 use crate::quant::Multiplier;
 
@@ -13,6 +13,6 @@ pub(in crate::kernels) fn requantised(sum: i32, [left, mantissa, right]: [i32; 3
 /// # Safety
 /// `table` is valid for reads of `index + 1` words.
 pub(in crate::kernels) unsafe fn word(table: *const u8, index: usize) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: `index + 1` words are readable at `table` (fn docs); the read is unaligned.
     unsafe { table.cast::<i32>().add(index).read_unaligned() }
 }

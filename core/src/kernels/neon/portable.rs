@@ -6,23 +6,26 @@ use super::numbers::{requantised, word};
 pub(in crate::kernels) use super::portable_f32::*;
 
 pub(in crate::kernels) unsafe fn fill(dst: *mut i8, value: i32, bytes: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `bytes` bytes are writable at `dst`, by the loop's contract (`args.rs`).
     unsafe { dst.write_bytes(value as u8, bytes) }
 }
 
 pub(in crate::kernels) unsafe fn copy(args: *const Copy) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `args` describes `count` segments of `bytes` bytes, readable at `src` and writable at `dst` (`args.rs`).
     unsafe {
         let args = &*args;
-        for piece in 0..args.count {
-            let (src, dst) = (args.src.add(piece * args.src_step), args.dst.add(piece * args.dst_step));
+        for segment in 0..args.count {
+            let (src, dst) = (
+                args.src.add(segment * args.src_step),
+                args.dst.add(segment * args.dst_step),
+            );
             src.copy_to_nonoverlapping(dst, args.bytes);
         }
     }
 }
 
 pub(in crate::kernels) unsafe fn windows(args: *const Windows) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `args` describes windows that are readable, and copies that are writable, to a multiple of 16 bytes for each row (`args.rs`).
     unsafe {
         let args = &*args;
         let bytes = args.run.next_multiple_of(16);
@@ -37,7 +40,7 @@ pub(in crate::kernels) unsafe fn windows(args: *const Windows) {
 }
 
 pub(in crate::kernels) unsafe fn depthwise(args: *const Depthwise) {
-    // SAFETY: the caller passes valid arguments; the layout is that of `depthwise::pack`.
+    // SAFETY: `args` points to valid arguments with weights in the layout of `dwconv_s8::pack`: taps, channels and outputs below its numbers are the caller's.
     unsafe {
         let args = &*args;
         for pixel in 0..args.pixels {
@@ -77,11 +80,11 @@ pub(in crate::kernels) unsafe fn depthwise(args: *const Depthwise) {
 }
 
 pub(in crate::kernels) unsafe fn two_rows(args: *const Product) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `rows` asks of its arguments what this function asks of the same.
     unsafe { rows::<true, 4>(args, 2) }
 }
 
 pub(in crate::kernels) unsafe fn one_row(args: *const Product) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `rows` asks of its arguments what this function asks of the same.
     unsafe { rows::<true, 4>(args, 1) }
 }

@@ -10,17 +10,17 @@ fn limit(value: f32, [low, high]: [f32; 2]) -> f32 {
 }
 
 pub(in crate::kernels) unsafe fn four_rows_f32(args: *const ProductF32) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `rows_f32` asks of its arguments what this function asks of the same.
     unsafe { rows_f32(args, 4) }
 }
 
 pub(in crate::kernels) unsafe fn one_row_f32(args: *const ProductF32) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `rows_f32` asks of its arguments what this function asks of the same.
     unsafe { rows_f32(args, 1) }
 }
 
 unsafe fn rows_f32(args: *const ProductF32, rows: usize) {
-    // SAFETY: the caller passes valid arguments; the layout is that of `conv2d_f32::pack`.
+    // SAFETY: `args` points to valid arguments with weights in the layout of `conv2d_f32::pack`: rows, groups and outputs below its numbers are the caller's.
     unsafe {
         let args = &*args;
         let k = 4 * args.quads + args.odd;
@@ -58,7 +58,7 @@ unsafe fn rows_f32(args: *const ProductF32, rows: usize) {
 }
 
 pub(in crate::kernels) unsafe fn depthwise_f32(args: *const DepthwiseF32) {
-    // SAFETY: the caller passes valid arguments; the layout is that of `depthwise_f32::pack`.
+    // SAFETY: `args` points to valid arguments with weights in the layout of `dwconv_f32::pack`: taps, channels and outputs below its numbers are the caller's.
     unsafe {
         let args = &*args;
         let channels = args.bytes / 4;

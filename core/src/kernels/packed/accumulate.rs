@@ -1,4 +1,4 @@
-//! What the inner loop computes, written out.
+//! Portable form of the inner loop: the sums that the assembly computes.
 
 /// The four sums of one row: what the assembly computes.
 ///
@@ -6,17 +6,17 @@
 /// adds up whole words, `highs` those halves; what is left of the totals is the low halves' sum, mod 2^32.
 ///
 /// # Safety
-/// `x` has 2 words, `w` one byte for each of `inputs`, a multiple of `B`.
+/// Two words at `x` and one byte at `w` for each of `inputs`, a multiple of `B`.
 #[inline(always)]
 pub(super) unsafe fn accumulate<const B: usize>(x: *const i32, w: *const i8, inputs: usize, bias: i32) -> [i32; 4] {
-    // SAFETY: passed on.
+    // SAFETY: `each` asks for words of inputs `i < inputs` only; the caller guarantees two at `x` for each, and the bytes at `w`.
     unsafe { each::<B>(|i, pair| *x.add(2 * i + pair), w, inputs, bias) }
 }
 
 /// The same of words of bytes, each 128 more than it stands for: the even ones are the halves of the first word, the odd ones of the second.
 ///
 /// # Safety
-/// `x` has a word, `w` a byte for each of `inputs`, a multiple of `B`.
+/// One word at `x` and one byte at `w` for each of `inputs`, a multiple of `B`.
 #[allow(dead_code, reason = "cores with loops of their own do without")]
 #[inline(always)]
 pub(super) unsafe fn narrow<const B: usize>(x: *const i32, w: *const i8, inputs: usize, bias: i32) -> [i32; 4] {
@@ -24,14 +24,14 @@ pub(super) unsafe fn narrow<const B: usize>(x: *const i32, w: *const i8, inputs:
         let halves = (bytes as u32).wrapping_shr(8 * pair as u32) & 0x00ff_00ff;
         halves.wrapping_sub(0x0080_0080) as i32
     };
-    // SAFETY: passed on.
+    // SAFETY: `each` asks for words of inputs `i < inputs` only; the caller guarantees one at `x` for each, and the bytes at `w`.
     unsafe { each::<B>(|i, pair| of(*x.add(i), pair), w, inputs, bias) }
 }
 
 /// The same of bytes in order, the four rows' side by side, of the first `C` rows; 0 of the others.
 ///
 /// # Safety
-/// `x` has a word, `w` a byte for each of `inputs`.
+/// One word at `x` and one byte at `w` for each of `inputs`.
 #[allow(dead_code, reason = "cores with loops of their own do without")]
 #[inline(always)]
 pub(super) unsafe fn one_by_one<const C: usize>(x: *const i32, w: *const i8, inputs: usize, bias: i32) -> [i32; 4] {

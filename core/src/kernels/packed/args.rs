@@ -5,12 +5,12 @@ use super::channel_record::Record;
 /// Channels that `rows` takes at a time.
 pub(super) const LANES: usize = if cfg!(kernel_isa = "rv32im") { 2 } else { 1 };
 
-/// What `rows` needs besides its operands.
+/// Arguments of `rows` besides its operands.
 #[repr(C)]
-pub(super) struct Job {
-    /// Of the single form: what it adds to the addend.
+pub(super) struct DotRowsArgs {
+    /// Single form: rounding offset, added to the addend.
     pub(super) half: i32,
-    /// Where the first pixel's outputs go.
+    /// First output of the first pixel.
     pub(super) out: *mut i8,
     /// Bytes between pixels of the output.
     pub(super) stride: usize,
@@ -18,23 +18,23 @@ pub(super) struct Job {
     pub(super) end: *const Record,
     /// `2 * zero_point + 1` of the output.
     pub(super) twice: i32,
-    /// Of the single form: what it shifts accumulators by to the left.
+    /// Single form: shift of the accumulators to the left.
     pub(super) left: u32,
     /// Bytes of a row of weights.
     pub(super) inputs: usize,
-    /// Of the single form: what it shifts mantissas by to the right.
+    /// Single form: shift of the mantissas to the right.
     pub(super) right: u32,
     /// The accumulators of the channels that ended the call.
     pub(super) sums: [[i32; 4]; LANES],
 }
 
-/// What the plane's bytes are changed by, bit by bit: ARMv6-M loads unsigned bytes with one instruction less.
+/// XOR mask of the plane's bytes. ARMv6-M loads unsigned bytes with one instruction less.
 pub(super) const FLIP: u8 = if cfg!(kernel_isa = "armv6m") { 0x80 } else { 0 };
 
 /// One channel, three outputs of a row at a time. Where two are left over, the last three of a row overlap their neighbours, which are computed twice, from a
 /// plane that does not change; one is computed alone.
 #[repr(C)]
-pub(super) struct Plane {
+pub(super) struct Dwconv3x3PlaneArgs {
     /// Start of every sum.
     pub(super) bias: i32,
     /// Q31.
@@ -53,11 +53,11 @@ pub(super) struct Plane {
     pub(super) out: *mut i8,
     /// Bytes between outputs.
     pub(super) stride: usize,
-    /// Where the row of windows after the last one would start; at least one row before.
+    /// Start of the row of windows behind the last one; at least one row is before it.
     pub(super) end: *const i8,
     /// Twice the whole groups of three in a row, of which there is one at least; one less where no output is left over.
     pub(super) groups: usize,
-    /// How far back the overlapping group starts, in the plane; 0 for one output alone.
+    /// Bytes by which the overlapping group starts before the windows left over, in the plane; 0 for one output alone.
     pub(super) back: usize,
     /// The same, in the output.
     pub(super) back_out: usize,
@@ -67,16 +67,16 @@ pub(super) struct Plane {
     pub(super) step_out: usize,
 }
 
-/// Any windows of one channel, three outputs of a row at a time, wherever its pixels lie; lines end as in [`Plane`].
+/// Any windows of one channel, three outputs of a row at a time, wherever its pixels lie; lines end as in [`Dwconv3x3PlaneArgs`].
 #[repr(C)]
-pub(super) struct Threes {
+pub(super) struct Dwconv1x3Args {
     /// Start of every sum.
     pub(super) bias: i32,
     /// Q31.
     pub(super) multiplier: i32,
     /// [`super::requantize::Rounding::addend`].
     pub(super) addend: i32,
-    /// As in [`Plane`].
+    /// As in [`Dwconv3x3PlaneArgs`].
     pub(super) code: i32,
     /// The first window's first tap.
     pub(super) x: *const i8,
@@ -90,7 +90,7 @@ pub(super) struct Threes {
     pub(super) next: usize,
     /// The first weight.
     pub(super) weights: *const i8,
-    /// Weights of a row that the loop takes several at a time, as `threes::leap` says.
+    /// Weights of a row that the loop takes several at a time, as `dwconv_s8_1x3_outputs::leap` says.
     pub(super) leaps: usize,
     /// Those that are left.
     pub(super) rest: usize,
@@ -100,11 +100,11 @@ pub(super) struct Threes {
     pub(super) weights_end: *const i8,
     /// From the end of the last row of taps to the next group.
     pub(super) group: usize,
-    /// As in [`Plane`].
+    /// As in [`Dwconv3x3PlaneArgs`].
     pub(super) groups: usize,
-    /// As in [`Plane`].
+    /// As in [`Dwconv3x3PlaneArgs`].
     pub(super) back: usize,
-    /// As in [`Plane`].
+    /// As in [`Dwconv3x3PlaneArgs`].
     pub(super) back_out: usize,
     /// From the end of a line of windows to the next one, modulo the address space; outputs follow one another.
     pub(super) step: usize,
@@ -114,9 +114,9 @@ pub(super) struct Threes {
     pub(super) left: usize,
 }
 
-/// Windows of one output for each channel, where they lie in the input; see `points`.
+/// Windows of one output for each channel, where they lie in the input; see `dwconv_s8_single_output`.
 #[repr(C)]
-pub(super) struct Points {
+pub(super) struct DwconvSingleOutputArgs {
     /// The next channel's first tap.
     pub(super) x: *const i8,
     /// Its weights.
@@ -139,15 +139,15 @@ pub(super) struct Points {
     pub(super) row_bytes: usize,
     /// `2 * zero_point + 1` of the output.
     pub(super) twice: i32,
-    /// Of the single form, as in [`Job`].
+    /// Of the single form, as in [`DotRowsArgs`].
     pub(super) half: i32,
     /// See `half`.
     pub(super) left: u32,
-    /// What it shifts mantissas by to the right.
+    /// Single form: shift of the mantissas to the right.
     pub(super) right_shift: u32,
 }
 
-impl Points {
+impl DwconvSingleOutputArgs {
     /// Goes on to the next channel.
     #[inline(always)]
     pub(super) fn advance(&mut self) {
@@ -158,13 +158,14 @@ impl Points {
     }
 }
 
-/// Taps of the windows that `few` is for.
+/// Taps of the windows of `dwconv_s8_small_window`, at most.
 pub(super) const MOST_TAPS: usize = 9;
 
 /// Windows of few taps of one channel, wherever its pixels lie: groups of three outputs of a line, and those that are left over one by one.
 #[repr(C)]
-pub(super) struct Few {
-    /// Of each tap the weight, as `few::weight` says, and where it lies from a window's first one; that one has the start of the sums in its offset's place.
+pub(super) struct DwconvSmallWindowArgs {
+    /// Of each tap the weight, as `dwconv_s8_small_window` shifts it, and where it lies from a window's first one; that one has the start of the sums in its
+    /// offset's place.
     pub(super) taps: [[i32; 2]; MOST_TAPS],
     /// The first window's first tap.
     pub(super) x: *const i8,
@@ -178,7 +179,7 @@ pub(super) struct Few {
     pub(super) multiplier: i32,
     /// [`super::requantize::Rounding::addend`].
     pub(super) addend: i32,
-    /// As in [`Plane`].
+    /// As in [`Dwconv3x3PlaneArgs`].
     pub(super) code: i32,
     /// From the first window of a line to the first that is in no group of three.
     pub(super) groups: usize,

@@ -1,4 +1,4 @@
-//! What the loops know of an output channel: three words, `[bias, multiplier, code]`, in the place of the scalar kernel's record.
+//! Record of an output channel: three words, `[bias, multiplier, code]`, in the place of the scalar kernel's record.
 //!
 //! - `bias`: the accumulator's start, zero-point correction included (`bias - zero_point * sum(weights)`).
 //! - `multiplier`: the Q31 mantissa.
@@ -44,7 +44,7 @@ pub(super) const SHORT_SUM: u32 = 1 << 28;
 pub(super) const SINGLE: i32 = 0x8000;
 /// Its bits less [`LEAST_BITS`], the same for all channels of a step.
 const BITS: i32 = 0x7000;
-/// Where these are.
+/// First bit of [`BITS`].
 const BITS_AT: u32 = 12;
 /// The fewest bits of the single form.
 pub(super) const LEAST_BITS: u32 = 8;
@@ -88,7 +88,7 @@ pub(super) fn window(op: &Conv2dS8) -> u32 {
     rows.saturating_mul(columns).saturating_mul(op.group_channels())
 }
 
-/// What the accumulators of the single form are below: then each product of one and a part of the mantissa has 32 bits.
+/// Bound of the single form's accumulators, exclusive: each product of an accumulator and a part of the mantissa then has 32 bits.
 pub(super) const fn single_reach(bits: u32) -> u32 {
     1 << (30 - bits)
 }

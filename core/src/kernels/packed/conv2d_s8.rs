@@ -11,7 +11,7 @@ use super::channel_record::{BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, Rec
 use super::dot_s8_rows::Rows;
 use super::im2col_4_pixels::Patches;
 use super::requantize::Rounding;
-use super::unpack_4_pixels::{Lines, unpack};
+use super::unpack_4_pixels::{UnpackLines, unpack};
 use super::{Core, channel_record, pack};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
@@ -300,7 +300,7 @@ unsafe fn convolve(
             let at = |i: usize| x.wrapping_add(if count == 4 { i } else { i.min(count - 1) } * channels);
             // SAFETY: `count` pixels, repeated to four; as many are written.
             unsafe {
-                unpack([at(0), at(1), at(2), at(3)], Lines::one(channels), scratch);
+                unpack([at(0), at(1), at(2), at(3)], UnpackLines::one(channels), scratch);
                 rows.multiply(out, count);
             }
             x = x.wrapping_add(4 * channels);

@@ -1,17 +1,17 @@
 //! int8 depthwise convolution: one input channel a group.
 //!
 //! A channel's plane is copied to scratch with its border, so the loops have neither borders nor strides between neighbours; the border is written once for
-//! all channels. Windows go three outputs of a row at a time, 3 x 3 ones in a loop of their own (`plane`), along the columns where that leaves fewer over;
-//! those over one column go as over one row, and lines of windows that follow one another as one. Windows of few taps have a loop of their own too (`few`).
-//! Windows of other sizes than 3 x 3 without a border are read from the input itself. Since what an output takes is read before the
+//! all channels. Windows go three outputs of a row at a time, 3 x 3 ones in a loop of their own (`dwconv_s8_3x3_plane`), along the columns where that leaves
+//! fewer over; those over one column go as over one row, and lines of windows that follow one another as one. Windows of few taps have a loop of their own too
+//! (`dwconv_s8_small_window`). Windows of other sizes than 3 x 3 without a border are read from the input itself. Since what an output takes is read before the
 //! output is written, the output may be the input itself.
 //!
 //! **Weights**: `[channel][kh, kw]`, zeros up to a multiple of 4 for each channel. **Channels**: [records](Record) in order, without blocks.
 
-use super::args::{FLIP, Plane};
+use super::args::{Dwconv3x3PlaneArgs, FLIP};
 use super::channel_record::{BLOCK, CONSTANT, GENERAL, Record, bits_of, padded};
 use super::conv2d_s8::{beyond, limit, packed_records};
-use super::dwconv_s8_windows::{Loop, Taps, fews, generals, points, windows};
+use super::dwconv_s8_windows::{Loop, Taps, generals, single_outputs, small_windows, windows};
 use super::requantize::Rounding;
 use super::{Core, dwconv_s8_3x3_plane, pack, requantize};
 use crate::arena::Mem;
@@ -83,7 +83,7 @@ impl Kernel for S8 {
             // SAFETY: one image of the window's extents; weights and scratch of `needs`.
             unsafe {
                 if by_three(&op.window) {
-                    threes(op, input, weights.as_ptr(), records, output, scratch.as_mut_ptr());
+                    planes_3x3(op, input, weights.as_ptr(), records, output, scratch.as_mut_ptr());
                 } else {
                     others(op, input, weights.as_ptr(), records, output, scratch.as_mut_ptr());
                 }
@@ -190,7 +190,11 @@ pub fn turned(window: &Window2d) -> Window2d {
 
 /// A window of 3 x 3 as its plane lies in scratch: rows for columns where it goes down these.
 pub fn in_plane(window: &Window2d) -> Window2d {
-    if is_turned(window) { exchanged(window) } else { *window }
+    if is_transposed(window) {
+        exchanged(window)
+    } else {
+        *window
+    }
 }
 
 fn exchanged(window: &Window2d) -> Window2d {
@@ -222,8 +226,9 @@ pub fn by_three(window: &Window2d) -> bool {
     window.kernel == [3, 3] && window.dilation == [1, 1] && window.stride[1] <= 2 && window.output[1] >= 3
 }
 
-/// Whether windows of 3 x 3 go down the columns of an image, as few outputs of a row fill threes: then the plane is the image turned, and so are the weights.
-fn is_turned(window: &Window2d) -> bool {
+/// Whether windows of 3 x 3 go down the columns of an image, as few outputs of a row fill groups of three: then the plane is the transposed image, and so are
+/// the weights.
+fn is_transposed(window: &Window2d) -> bool {
     let [rows, columns, _] = window.output.map(u32::from);
     // Sevenths of three outputs: one alone takes four, and what a line takes besides is two.
     let rest = |along: u32| match along % 3 {
@@ -238,9 +243,10 @@ fn is_turned(window: &Window2d) -> bool {
 /// Windows of 3 x 3.
 ///
 /// # Safety
-/// One image of the window's extents, of which [`by_three`] holds; weights, records and scratch as [`S8::needs`] and `records` say.
+/// 1. `input` and `output` have one image of the window's extents, of which [`by_three`] holds.
+/// 2. Weights and scratch have the sizes of [`S8::needs`], records those of `records`.
 #[inline(always)]
-unsafe fn threes(
+unsafe fn planes_3x3(
     op: &Conv2dS8,
     input: *const i8,
     weights: *const i8,
@@ -251,8 +257,8 @@ unsafe fn threes(
     let window = &op.window;
     let [rows, columns, channels] = window.input.map(usize::from);
     let [out_rows, out_columns, _] = window.output.map(usize::from);
-    let by_columns = is_turned(window);
-    // What goes along a line and from line to line.
+    let by_columns = is_transposed(window);
+    // Extents and steps along a line and from line to line.
     let pair = |[down, right]: [usize; 2]| if by_columns { [right, down] } else { [down, right] };
     let [height, pitch] = pair(plane(window).map(|n| n as usize));
     let [lines, along] = pair([rows, columns]);
@@ -292,8 +298,8 @@ unsafe fn threes(
             } else {
                 weights
             };
-            dwconv_s8_3x3_plane::plane3(
-                &Plane {
+            dwconv_s8_3x3_plane::dwconv_3x3_plane(
+                &Dwconv3x3PlaneArgs {
                     bias,
                     multiplier,
                     addend: rounding.addend(code),
@@ -316,10 +322,10 @@ unsafe fn threes(
     }
 }
 
-/// A channel of [`threes`] that the short requantising does not hold for.
+/// A channel of [`planes_3x3`] that the short requantising does not hold for.
 ///
 /// # Safety
-/// As for it: a channel's plane, whose rows and pixels are as far apart.
+/// As for [`planes_3x3`]: the plane, weights and outputs of one channel, with its rows `row` and its pixels `pixel` bytes apart.
 #[cold]
 #[inline(never)]
 unsafe fn general(
@@ -331,14 +337,15 @@ unsafe fn general(
     out: *mut i8,
 ) {
     let taps = Taps::new(&op.window, row, pixel, FLIP);
-    // SAFETY: passed on.
+    // SAFETY: `taps` is built from the same window, `row` and `pixel` that the caller guarantees for `plane`, `weights` and `out`.
     unsafe { generals(&taps, record, op.output_zero_point, plane, weights, out) };
 }
 
 /// Windows of any size.
 ///
 /// # Safety
-/// One image of the window's extents; weights, records and scratch as [`S8::needs`] and `records` say.
+/// 1. `input` and `output` have one image of the window's extents.
+/// 2. Weights and scratch have the sizes of [`S8::needs`], records those of `records`.
 #[inline(never)]
 unsafe fn others(
     op: &Conv2dS8,
@@ -356,7 +363,7 @@ unsafe fn others(
     if is_one(window) {
         let taps = Taps::new(window, columns * channels, channels, 0);
         // SAFETY: the windows, which need no border, are all of the input; weights and outputs are those of the records.
-        unsafe { points(op, &taps, records, input, weights, output) };
+        unsafe { single_outputs(op, &taps, records, input, weights, output) };
         return;
     }
     let direct = is_direct(window);
@@ -366,7 +373,7 @@ unsafe fn others(
         [pitch, 1]
     };
     let taps = Taps::new(window, line, pixel, 0);
-    // Where outputs may lie in the input's place, those that are written have taken theirs: none is computed again.
+    // Outputs that lie in the input's place have replaced their inputs once written: none is computed again.
     let mut job = taps.job(!direct);
     let row_bytes = padded(self::taps(window)) as usize;
     let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));
@@ -394,8 +401,8 @@ unsafe fn others(
                 generals(&taps, record, op.output_zero_point, x, weights, out);
             } else {
                 match &mut job {
-                    Loop::Few(job) => fews(&taps, job, record, &rounding, x, weights, out),
-                    Loop::Threes(job) => windows(&taps, job, record, &rounding, x, weights, out),
+                    Loop::SmallWindow(job) => small_windows(&taps, job, record, &rounding, x, weights, out),
+                    Loop::Outputs1x3(job) => windows(&taps, job, record, &rounding, x, weights, out),
                 }
             }
         }
@@ -405,7 +412,7 @@ unsafe fn others(
 /// Copies one channel into the plane, past its border, its bytes changed by `flip`.
 ///
 /// # Safety
-/// `input` has the pixels, their lines and they themselves so many bytes apart; the plane from `plane` on has the rows, `pitch` bytes apart.
+/// `input` has `rows` lines of `columns` pixels, `line` and `stride` bytes apart; `plane` takes as many rows, `pitch` bytes apart.
 unsafe fn fill(
     input: *const i8,
     [line, stride]: [usize; 2],
@@ -414,7 +421,7 @@ unsafe fn fill(
     pitch: usize,
     flip: u8,
 ) {
-    // Where no core flips, none does.
+    // On cores with `FLIP` 0 no byte is changed.
     let flip = if FLIP == 0 { 0 } else { flip as i8 };
     let (mut start, mut row) = (input, plane);
     for _ in 0..rows {

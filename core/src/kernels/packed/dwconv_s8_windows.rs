@@ -1,33 +1,33 @@
 //! Depthwise windows of any size, of one channel, in its plane or where they lie in the input ([`super::dwconv_s8`]).
 
-use super::args::{FLIP, Few, MOST_TAPS, Points, Threes};
+use super::args::{Dwconv1x3Args, DwconvSingleOutputArgs, DwconvSmallWindowArgs, FLIP, MOST_TAPS};
 use super::channel_record::{CONSTANT, GENERAL, Record, SINGLE, bits_of, padded};
 use super::requantize::Rounding;
 use super::{dwconv_s8_1x3_outputs, dwconv_s8_single_output, dwconv_s8_small_window, requantize};
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::window::Window2d;
 
-/// Which loop computes windows.
+/// Loop that computes windows, with its arguments.
 pub(super) enum Loop {
-    /// That of [`dwconv_s8_small_window`].
-    Few(Few),
-    /// That of [`dwconv_s8_1x3_outputs`].
-    Threes(Threes),
+    /// The loop of [`dwconv_s8_small_window`].
+    SmallWindow(DwconvSmallWindowArgs),
+    /// The loop of [`dwconv_s8_1x3_outputs`].
+    Outputs1x3(Dwconv1x3Args),
 }
 
 impl Loop {
     /// Whether its arithmetic holds for a channel.
     #[inline(always)]
     pub(super) fn holds(&self, &[bias, _, code]: &Record) -> bool {
-        let few = match self {
-            Self::Few(job) => dwconv_s8_small_window::holds(bias, code, job.count),
-            Self::Threes(_) => true,
+        let holds = match self {
+            Self::SmallWindow(job) => dwconv_s8_small_window::holds(bias, code, job.count),
+            Self::Outputs1x3(_) => true,
         };
-        code & GENERAL == 0 && few
+        code & GENERAL == 0 && holds
     }
 }
 
-/// Where the taps of a channel's windows lie, in bytes.
+/// Positions of the taps of a channel's windows, in bytes.
 pub(super) struct Taps {
     rows: usize,
     columns: usize,
@@ -45,7 +45,7 @@ pub(super) struct Taps {
     lines: usize,
     /// From output to output.
     stride: usize,
-    /// What every byte is changed by.
+    /// XOR mask of every byte.
     flip: u8,
 }
 
@@ -77,20 +77,20 @@ impl Taps {
         }
     }
 
-    /// What computes windows, but for a channel's own. `again`: whether the last three of a line may overlap their neighbours.
+    /// Arguments of the loop over windows, without the values of a channel. `again`: whether the last three of a line may overlap their neighbours.
     pub(super) fn job(&self, again: bool) -> Loop {
         let last = |count: usize, apart: usize| count.wrapping_sub(1).saturating_mul(apart);
         let reach = last(self.rows, self.down).saturating_add(last(self.columns, self.right));
         // Places of taps are of 32 bits.
         if self.rows.wrapping_mul(self.columns) <= MOST_TAPS && i32::try_from(reach).is_ok() {
-            Loop::Few(self.few())
+            Loop::SmallWindow(self.small_window())
         } else {
-            Loop::Threes(self.threes(again && self.across >= 3))
+            Loop::Outputs1x3(self.outputs_1x3(again && self.across >= 3))
         }
     }
 
-    /// Windows of [`MOST_TAPS`] at most, but for a channel's own: as [`fews`] sets it.
-    fn few(&self) -> Few {
+    /// Windows of [`MOST_TAPS`] at most, but for a channel's own: as [`small_windows`] sets it.
+    fn small_window(&self) -> DwconvSmallWindowArgs {
         let (rest, count) = (self.across % 3, self.rows.wrapping_mul(self.columns));
         let mut taps = [[0; 2]; MOST_TAPS];
         let mut down = dwconv_s8_small_window::origin(self.next);
@@ -104,7 +104,7 @@ impl Taps {
             at = at.wrapping_add(self.right);
             left = left.wrapping_sub(1);
         }
-        Few {
+        DwconvSmallWindowArgs {
             taps,
             x: core::ptr::null(),
             out: core::ptr::null_mut(),
@@ -125,7 +125,7 @@ impl Taps {
     /// The sum of a window, whose first tap `x` is.
     ///
     /// # Safety
-    /// All its taps lie where `x` does, and there is a weight for each.
+    /// All taps of the window at `x` are readable, and `weights` has a byte for each.
     #[inline(always)]
     unsafe fn sum(&self, bias: i32, x: *const i8, weights: *const i8) -> i32 {
         let (mut sum, mut line, mut w) = (bias, x, weights);
@@ -151,14 +151,15 @@ impl Taps {
         sum
     }
 
-    /// Lines of windows in threes, but for a channel's own: as [`windows`] sets it. `again`: whether the last three of a line may overlap their neighbours.
-    fn threes(&self, again: bool) -> Threes {
+    /// Lines of windows in groups of three, without the values of a channel: as [`windows`] sets it. `again`: whether the last three of a line may overlap
+    /// their neighbours.
+    fn outputs_1x3(&self, again: bool) -> Dwconv1x3Args {
         let slides = dwconv_s8_1x3_outputs::slides(self.next, self.right);
         let rest = self.columns % dwconv_s8_1x3_outputs::leap(slides);
-        // Where windows slide, their row is read to the end of the third.
+        // Sliding windows read their row to the end of the third window.
         let read = self.columns.wrapping_add(if slides { 2 } else { 0 });
         let back = if again { (3 - self.across % 3) % 3 } else { 0 };
-        Threes {
+        Dwconv1x3Args {
             bias: 0,
             multiplier: 0,
             addend: 0,
@@ -186,7 +187,7 @@ impl Taps {
         }
     }
 
-    /// Where no core flips, none does.
+    /// XOR mask of a byte; 0 on cores with [`FLIP`] 0.
     #[inline(always)]
     fn flip(&self) -> i8 {
         if FLIP == 0 { 0 } else { self.flip as i8 }
@@ -196,9 +197,10 @@ impl Taps {
 /// Single windows, each of one channel, read where they lie in the input: outputs of one pixel.
 ///
 /// # Safety
-/// `x` is the first channel's first tap, of taps that are all there; the weights and outputs of all channels.
+/// 1. `x` is the first channel's first tap; the taps of all channels are readable.
+/// 2. `weights` has a row for each record, and `out` takes as many outputs.
 #[inline(never)]
-pub(super) unsafe fn points(
+pub(super) unsafe fn single_outputs(
     op: &Conv2dS8,
     taps: &Taps,
     records: &[Record],
@@ -208,7 +210,7 @@ pub(super) unsafe fn points(
 ) {
     let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));
     let range = records.as_ptr_range();
-    let mut job = Points {
+    let mut job = DwconvSingleOutputArgs {
         x,
         weights,
         records: range.start,
@@ -227,7 +229,7 @@ pub(super) unsafe fn points(
     while job.records != job.end {
         // SAFETY: the taps, weights and outputs of the channels that are left, one at least; so there is where the loop stops before the end.
         unsafe {
-            dwconv_s8_single_output::points(&mut job);
+            dwconv_s8_single_output::dwconv_single_output(&mut job);
             if job.records != job.end {
                 *job.out = one(taps, &*job.records, op.output_zero_point, job.x, job.weights);
                 job.advance();
@@ -239,13 +241,14 @@ pub(super) unsafe fn points(
 /// An output of either form, or one that nothing changes.
 ///
 /// # Safety
-/// `x` is the window's first tap, of taps that are all there; the weights of the channel.
+/// 1. `x` is the window's first tap; all its taps are readable.
+/// 2. `weights` has a byte for each tap.
 #[cold]
 #[inline(never)]
 unsafe fn one(taps: &Taps, record: &Record, zero_point: i8, x: *const i8, weights: *const i8) -> i8 {
     let [bias, _, code] = *record;
     let sum = match code & CONSTANT {
-        // SAFETY: as the caller promises.
+        // SAFETY: the window's taps and weights are readable (points 1 and 2).
         0 => unsafe { taps.sum(bias, x, weights) },
         _ => bias,
     };
@@ -255,11 +258,11 @@ unsafe fn one(taps: &Taps, record: &Record, zero_point: i8, x: *const i8, weight
 /// Windows of few taps, of one channel.
 ///
 /// # Safety
-/// As for [`windows`]; `job` is [`Taps::few`], and [`Loop::holds`] of it.
+/// As for [`windows`]; `job` is [`Taps::small_window`], and [`Loop::holds`] of it.
 #[inline(always)]
-pub(super) unsafe fn fews(
+pub(super) unsafe fn small_windows(
     taps: &Taps,
-    job: &mut Few,
+    job: &mut DwconvSmallWindowArgs,
     record: &Record,
     rounding: &Rounding,
     x: *const i8,
@@ -280,19 +283,20 @@ pub(super) unsafe fn fews(
     let [[_, start], ..] = &mut job.taps;
     *start = bias.wrapping_shl(left);
     (job.x, job.out, job.lines) = (x, out, taps.lines);
-    // SAFETY: passed on.
-    unsafe { dwconv_s8_small_window::few(job) };
+    // SAFETY: `job` has the weights and offsets of the taps, `x` is the first window's first tap, and the taps and outputs of `taps.lines` lines are valid (fn
+    // docs).
+    unsafe { dwconv_s8_small_window::dwconv_small_window(job) };
 }
 
 /// Any windows of one channel, three outputs of a row at a time; those that are left over one by one, or with their neighbours once more.
 ///
 /// # Safety
 /// `x` is the first window's first tap, of taps that are all there; the weights and outputs of the channel, which is of the short or the single form. `job` is
-/// [`Taps::threes`].
+/// [`Taps::outputs_1x3`].
 #[inline(always)]
 pub(super) unsafe fn windows(
     taps: &Taps,
-    job: &mut Threes,
+    job: &mut Dwconv1x3Args,
     record: &Record,
     rounding: &Rounding,
     x: *const i8,
@@ -313,8 +317,8 @@ pub(super) unsafe fn windows(
     };
     if left == 0 {
         (job.x, job.out, job.lines) = (x, out, taps.lines);
-        // SAFETY: passed on: all outputs of the channel.
-        return unsafe { dwconv_s8_1x3_outputs::threes(job) };
+        // SAFETY: `job` covers all outputs of the channel; their taps, the weights and the outputs are valid (fn docs).
+        return unsafe { dwconv_s8_1x3_outputs::dwconv_1x3(job) };
     }
     let whole = taps.across.wrapping_sub(left);
     let (mut line, mut out) = (x, out);
@@ -324,7 +328,7 @@ pub(super) unsafe fn windows(
         unsafe {
             if whole > 0 {
                 (job.x, job.out, job.lines) = (x, out, 1);
-                dwconv_s8_1x3_outputs::threes(job);
+                dwconv_s8_1x3_outputs::dwconv_1x3(job);
                 x = x.wrapping_add(taps.next.wrapping_mul(whole));
                 out = out.wrapping_add(taps.stride.wrapping_mul(whole));
             }

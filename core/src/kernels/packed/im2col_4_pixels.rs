@@ -1,6 +1,6 @@
 //! The windows of four pixels, unpacked side by side ([`super::conv2d_s8`]).
 
-use super::unpack_4_pixels::{Lines, unpack};
+use super::unpack_4_pixels::{UnpackLines, unpack};
 use crate::ops::window::Window2d;
 
 /// The most channels, and the fewest columns, of windows whose rows of taps are copied where they cross the border.
@@ -13,7 +13,7 @@ pub(super) struct Patches<'a> {
     window: &'a Window2d,
     /// A pixel of the border.
     border: *const i8,
-    /// What it consists of.
+    /// Byte of padding.
     zero_point: i8,
     /// The next window.
     next: Corner,
@@ -101,7 +101,7 @@ impl<'a> Patches<'a> {
     /// Unpacks the next four windows; where `count` are left, the last of them again.
     ///
     /// # Safety
-    /// There are so many, one at least, and `words` takes two words for each input of a window.
+    /// At least `count` windows are left, one to four, and `words` takes two words for each input of a window.
     #[inline(never)]
     pub(super) unsafe fn unpack(&mut self, count: usize, words: *mut i32) {
         // Mostly they lie in one row, and another one behind them.
@@ -131,7 +131,7 @@ impl<'a> Patches<'a> {
         let all = |row: usize| inside(a.y, row) && inside(d.y, row);
         if across && all(0) && all((rows - 1) * down) {
             let skip = (down * pitch).wrapping_sub(run);
-            let lines = Lines { run, count: rows, skip };
+            let lines = UnpackLines { run, count: rows, skip };
             // SAFETY: all rows of taps lie inside the image, for each window.
             unsafe { unpack(corners.map(|corner| corner.at), lines, words) };
             return;
@@ -145,7 +145,7 @@ impl<'a> Patches<'a> {
             // twice as long.
             words = unsafe {
                 if across && all(at) {
-                    unpack(corners.map(|corner| line(&corner)), Lines::one(run), words)
+                    unpack(corners.map(|corner| line(&corner)), UnpackLines::one(run), words)
                 } else if narrow && !last {
                     let mut to = words.add(2 * run).cast::<i8>();
                     let lines = corners.map(|corner| {
@@ -158,7 +158,7 @@ impl<'a> Patches<'a> {
                         self.copy(corner.x, y, line(&corner), copy);
                         copy.cast_const()
                     });
-                    unpack(lines, Lines::one(run), words)
+                    unpack(lines, UnpackLines::one(run), words)
                 } else {
                     self.taps(&corners, at, words)
                 }
@@ -169,7 +169,7 @@ impl<'a> Patches<'a> {
     /// Copies a row of taps, which begins in column `x` of `line`, or lies in the border altogether.
     ///
     /// # Safety
-    /// The taps that lie inside the image are there, and as many bytes at `to` as the row has.
+    /// The taps of the row inside the image are readable from `line` on, and the bytes of the row's taps are writable at `to`.
     unsafe fn copy(&self, x: isize, inside: bool, line: *const i8, to: *mut i8) {
         let channels = usize::from(self.window.input[2]);
         let [width, columns] = [self.window.input[1], self.window.kernel[1]].map(|n| n as isize);
@@ -209,7 +209,7 @@ impl<'a> Patches<'a> {
                 }
             });
             // SAFETY: pixels of the image or of the border.
-            words = unsafe { unpack(places, Lines::one(channels), words) };
+            words = unsafe { unpack(places, UnpackLines::one(channels), words) };
         }
         words
     }

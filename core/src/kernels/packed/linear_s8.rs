@@ -12,7 +12,7 @@ use super::channel_record::{BLOCK, BLOCK2, BLOCK4, BLOCK8, CONSTANT, GENERAL, Re
 use super::conv2d_s8::{limit, pointwise_pixels};
 use super::linear_s8_dot::{DOUBLED_AT, divisors, number};
 #[cfg(any(kernel_isa = "armv6m", kernel_isa = "rv32im"))]
-use super::linear_s8_groups::Groups;
+use super::linear_s8_groups::LinearGroupsArgs;
 #[cfg(kernel_isa = "armv6m")]
 use super::linear_s8_groups::armv6m::fours;
 #[cfg(kernel_isa = "rv32im")]
@@ -248,17 +248,17 @@ unsafe fn outputs<L: Layout>(
     let (mut weights, mut record, mut y, mut left) = (weights, records.as_ptr(), y, records.len());
     let mut found = [0; 4];
     while left > 0 {
-        // SAFETY: passed on: a record at least, with those of its group, which have one block, and as many outputs. By pointers, for the checks of slices
-        // take as long as an output.
+        // SAFETY: `left > 0` records and outputs remain, and the layout's words of their group of four, padded (fn docs). The loops take the block of the
+        // group's first record, which divides the inputs. Pointers, since the checks of slices take as long as an output.
         unsafe {
             let number = number((*record)[2]);
             if !divides(number) {
                 return None;
             }
             #[cfg(any(kernel_isa = "armv6m", kernel_isa = "rv32im"))]
-            // What follows the loop's first group must be for it too, or entering it takes longer than it saves.
-            if L::WORDS == 2 && left >= 8 && Groups::takes([(*record)[2], (*record.add(4))[2]], number) {
-                let mut groups = Groups::new((weights, x, words), (record, y, left / 4), twice, number);
+            // The record behind the loop's first group must fit the loop as well, or entering it takes longer than it saves.
+            if L::WORDS == 2 && left >= 8 && LinearGroupsArgs::takes([(*record)[2], (*record.add(4))[2]], number) {
+                let mut groups = LinearGroupsArgs::new((weights, x, words), (record, y, left / 4), twice, number);
                 fours(&mut groups);
                 // None where another record of the first group is not for it.
                 if groups.records != record {
@@ -290,7 +290,7 @@ unsafe fn outputs<L: Layout>(
 /// As many outputs of the four, of any forms.
 ///
 /// # Safety
-/// So many records and outputs.
+/// `count` records are readable at `record`, and `count` outputs writable at `y`.
 #[inline(never)]
 unsafe fn some(op: &Conv2dS8, record: *const Record, sums: &[i32; 4], y: *mut i8, count: usize) {
     for (i, &sum) in sums.iter().enumerate().take(count) {

@@ -2,7 +2,7 @@
 
 use super::linear_s8_dot;
 
-/// How four channels' weights of an input lie.
+/// Layout of four channels' weights for one input.
 pub trait Layout: 'static + Sized {
     /// Words of an input.
     const WORDS: u32;
@@ -42,7 +42,7 @@ impl Layout for Halves {
 
     #[inline(always)]
     unsafe fn sums(words: *const i32, x: *const i8, inputs: usize, (number, _): (u32, usize), sums: &mut [i32; 4]) {
-        // SAFETY: passed on.
+        // SAFETY: the condition of `linear_s8_dot::sums` is that of this function.
         unsafe { linear_s8_dot::sums(words, x, inputs, number, sums) }
     }
 
@@ -71,7 +71,7 @@ impl Layout for Halves {
 pub struct Bytes;
 
 impl Bytes {
-    /// Where the byte of each channel is, and what is added to it.
+    /// Byte position of each channel, and the number added to each byte.
     const fn bytes(number: u32) -> ([usize; 4], u8) {
         match number {
             1 => ([0, 1, 2, 3], 0),
@@ -97,7 +97,7 @@ impl Layout for Bytes {
 
     #[inline(always)]
     unsafe fn sums(words: *const i32, x: *const i8, inputs: usize, how: (u32, usize), sums: &mut [i32; 4]) {
-        // SAFETY: passed on.
+        // SAFETY: the condition of `linear_s8_dot::narrow` is that of this function.
         unsafe { linear_s8_dot::narrow(words, x, inputs, how, sums) }
     }
 

@@ -13,13 +13,13 @@
 //! | Cortex-M0: 32 registers' worth of work in 8 | 7.5 (C library) | 2.50 | 2.25 | 2.12 | 1.84 | 4.0 |
 //! | RV32IM, two channels at a time | 2.50 | 2.31 | 2.08 | 1.94 | 1.75 | 2.8 |
 //!
-//! The last column is why the three inner loops are assembly (`rows_m0.rs`, `rows_m3.rs`, `rows_rv32.rs`): the compiler spills, and never uses LDM.
+//! The last column is why the three inner loops are assembly (`dot_s8_rows`): the compiler spills, and never uses LDM.
 //! No loop multiplies more often than its plain form, so a core with a slow multiplier gains as well; SMULL is used once an output, where
-//! the reference arithmetic needs 64 bits, and the Cortex-M0 makes do with three or four products of 32 bits there (`requant.rs`).
+//! the reference arithmetic needs 64 bits, and the Cortex-M0 makes do with three or four products of 32 bits there (`requantize.rs`).
 //!
 //! **Depthwise** layers have no operand to share between channels: a channel's plane is copied to scratch with its border, and three outputs of a row at a
-//! time share weights and activations ([`dwconv_s8`]). Windows of nine taps at most that are not 3 x 3 go without loops over their taps (`few`): requantising
-//! is most of what they take.
+//! time share weights and activations ([`dwconv_s8`]). Windows of nine taps at most that are not 3 x 3 go without loops over their taps
+//! (`dwconv_s8_small_window`): requantising is most of what they take.
 //!
 //! **Where flash may be spent**, 3 x 3 convolutions take 16 products for four outputs instead of 36 ([`conv2d_s8_winograd`]), one in a multiply: 1.81
 //! instructions on Cortex-M3, 3.78 on Cortex-M0, 2.84 on RV32IM, so 0.8, 1.7 and 1.3 a MAC, with some 60 to 100 a tile and channel for the transforms on either

@@ -161,7 +161,7 @@ impl Divisor {
     }
 }
 
-/// What of a window lies inside the input.
+/// Part of a window inside the input.
 struct Patch {
     rows: usize,
     columns: usize,
@@ -174,7 +174,7 @@ impl Patch {
     /// `f` of all elements of neighbouring channels.
     ///
     /// # Safety
-    /// `first` is the first of them, and all are there.
+    /// `first` is the first element of the first of `N` channels; those channels of every column and row of the patch are readable.
     #[inline(always)]
     unsafe fn fold<const N: usize>(&self, first: *const i8, initial: i32, f: impl Fn(i32, i32) -> i32) -> [i32; N] {
         let (mut values, mut at) = ([initial; N], first);
@@ -183,7 +183,7 @@ impl Patch {
             // One at least, in any row.
             loop {
                 for (lane, value) in values.iter_mut().enumerate() {
-                    // SAFETY: as the caller promises.
+                    // SAFETY: `lane < N`; `at` is a pixel of the patch, whose `N` channels the caller guarantees.
                     *value = f(*value, i32::from(unsafe { *at.add(lane) }));
                 }
                 at = at.wrapping_add(self.right);
@@ -201,9 +201,9 @@ impl Patch {
 /// Writes `finish` of what `fold` makes of four elements, for `count` neighbouring channels.
 ///
 /// # Safety
-/// All of them are there, and room for the outputs.
+/// `count` elements are readable at each of `from` and writable at `to`.
 #[inline(always)]
-unsafe fn few(
+unsafe fn fold_4_elements(
     from: [*const i8; 4],
     to: *mut i8,
     count: usize,
@@ -211,7 +211,7 @@ unsafe fn few(
     finish: impl Fn(i32) -> i8,
 ) {
     for i in 0..count {
-        // SAFETY: as the caller promises.
+        // SAFETY: `i < count`, and the caller guarantees `count` elements at each of `from` and at `to`.
         unsafe {
             let [a, b, c, d] = from.map(|x| i32::from(x.add(i).read()));
             to.add(i).write(finish(fold(fold(a, b), fold(c, d))));
@@ -258,7 +258,7 @@ fn each_window(
                             let below = at.wrapping_add(if rows == 2 { pitch } else { 0 });
                             let right = if columns == 2 { channels } else { 0 };
                             let corners = [at, at.wrapping_add(right), below, below.wrapping_add(right)];
-                            few(corners, to, channels, fold, of_few);
+                            fold_4_elements(corners, to, channels, fold, of_few);
                         }
                         _ => {
                             if counted != rows * columns {

@@ -67,7 +67,7 @@ pub(super) fn short_shift(magnitude: i64, multiplier: Multiplier, zero_point: i8
     (shift <= 30 && largest + 1 + addend.abs() <= i64::from(i32::MAX)).then_some(shift)
 }
 
-/// What the short and the single form take from the step.
+/// Rounding parameters of a step, for the short and the single form.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rounding {
     /// `2 * zero_point + 1` of the output.
@@ -97,19 +97,19 @@ impl Rounding {
         addend(self.twice, code).wrapping_add(half)
     }
 
-    /// What the accumulator is shifted by to the left in the single form; 0 stands for the short form.
+    /// Shift of the accumulator to the left in the single form; 0 for the short form.
     #[inline(always)]
     pub(super) fn left(&self, code: i32) -> u32 {
         if code & SINGLE == 0 { 0 } else { self.bits + 1 }
     }
 
-    /// What the single form adds to round: half of what the reference rounds to first.
+    /// Rounding offset of the single form: half a step of the reference's first rounding.
     #[inline(always)]
     pub(super) fn half(&self) -> i32 {
         (1 << self.bits) >> 1
     }
 
-    /// What the single form's mantissas are shifted by to the right, for cores without 64-bit products.
+    /// Shift of the single form's mantissas to the right, for cores without 64-bit products.
     #[inline(always)]
     pub(super) fn right(&self) -> u32 {
         15_u32.wrapping_sub(self.bits)

@@ -9,7 +9,7 @@ pub(crate) const MOST: usize = 32;
 
 /// Lines of one length.
 #[repr(C)]
-pub(crate) struct Args {
+pub(crate) struct CopyShortArgs {
     /// Lines, or the bytes between the first one and the end of what is written.
     count: usize,
     step: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     words: bool,
 }
 
-impl Args {
+impl CopyShortArgs {
     /// `count` lines of `bytes`, 1 to [`MOST`], or to as many words, with `steps` between them in what is written and what is read.
     pub(crate) fn new(count: usize, [step, ahead]: [usize; 2], bytes: usize, words: bool) -> Self {
         // Instructions of two bytes, or of four.
@@ -45,11 +45,13 @@ impl Args {
     /// Copies them, in order.
     ///
     /// # Safety
-    /// The lines at both, words where they are such, and at least one.
+    /// 1. `args.count` lines (at least one) are writable at `to` and readable at `from`.
+    /// 2. With `words`, the addresses and steps are multiples of four.
     #[inline(always)]
     pub(crate) unsafe fn copy(&self, to: *mut u8, from: *const u8) {
         let (to, from) = (to.wrapping_sub(self.before), from.wrapping_sub(self.before));
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the lines at both, aligned where `words` (points 1 and 2). The addresses passed on lie `before` bytes ahead of the
+        // first elements, and the loop skips as many.
         unsafe {
             if self.words {
                 words(to, from, self);
@@ -61,8 +63,8 @@ impl Args {
 }
 
 // ARMv6-M loads them at once.
-consecutive!(Args: count, step, ahead, skip);
-const _: () = assert!(offset_of!(Args, count) == 0);
+consecutive!(CopyShortArgs: count, step, ahead, skip);
+const _: () = assert!(offset_of!(CopyShortArgs, count) == 0);
 
 /// Two instructions an element, of which `$load` and `$store` have the place.
 #[cfg(kernel_isa = "armv6m")]
@@ -70,7 +72,7 @@ macro_rules! lines {
     ($(#[$doc:meta])* $name:ident, $load:literal, $store:literal, $shift:literal) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        unsafe extern "C" fn $name(to: *mut u8, from: *const u8, args: &Args) {
+        unsafe extern "C" fn $name(to: *mut u8, from: *const u8, args: &CopyShortArgs) {
             naked_asm!(
                 ".cpu cortex-m0",
                 "push {{r4-r7, lr}}",
@@ -101,9 +103,9 @@ macro_rules! lines {
     ($(#[$doc:meta])* $name:ident, $load:literal, $store:literal, $shift:literal) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        unsafe extern "C" fn $name(to: *mut u8, from: *const u8, args: &Args) {
+        unsafe extern "C" fn $name(to: *mut u8, from: *const u8, args: &CopyShortArgs) {
             naked!(
-                Args { count, step, ahead, skip } =>
+                CopyShortArgs { count, step, ahead, skip } =>
                 ".option push",
                 ".option norvc",
                 "lw a3, {count}(a2)",

@@ -32,16 +32,16 @@ pub(crate) fn advance<T: Element>(line: Dst<'_, T>) {
 }
 
 /// # Safety
-/// One element more than `count`, which is not 0.
+/// `count + 1` elements at `at`; `count` is not 0.
 #[inline(always)]
 unsafe fn by_vectors<T: Element>(at: *mut T, count: usize) {
     #[cfg(kernel_isa = "mve")]
-    // SAFETY: as the caller promises.
+    // SAFETY: `count` elements are read from `at + 1` on and written from `at` on, all of the `count + 1` elements that the caller guarantees.
     unsafe {
         helium::down(at.cast(), at.add(1).cast(), count * size_of::<T>());
     }
     #[cfg(not(kernel_isa = "mve"))]
-    // SAFETY: likewise.
+    // SAFETY: the loop ends at `at + count`, the last of the `count + 1` elements that the caller guarantees.
     unsafe {
         one_by_one(at, at.add(count));
     }
@@ -50,12 +50,12 @@ unsafe fn by_vectors<T: Element>(at: *mut T, count: usize) {
 /// Words of which one or both addresses are odd.
 ///
 /// # Safety
-/// One element more than `count`.
+/// `count + 1` elements at `at`.
 #[inline(always)]
 unsafe fn by_blocks<T: Element>(at: *mut T, count: usize) {
     let block = BLOCK * size_of::<u32>() / size_of::<T>();
     let blocks = count / block;
-    // SAFETY: as many elements as `count`, and one more.
+    // SAFETY: `blocks * block <= count`, and the caller guarantees `count + 1` elements at `at`.
     unsafe {
         if blocks > 0 {
             blocks_down(at.cast(), at.add(1).cast(), blocks);
@@ -91,7 +91,7 @@ unsafe fn blocks_down(mut to: *mut u8, mut from: *const u8, blocks: usize) {
 /// The same: of the loop above compilers make `memmove`, which takes odd addresses byte by byte.
 ///
 /// # Safety
-/// As there.
+/// `blocks` blocks are readable at `from` and writable at `to`; `blocks` is not 0.
 #[cfg(kernel_isa = "armv7m")]
 #[unsafe(naked)]
 unsafe extern "C" fn blocks_down(to: *mut u8, from: *const u8, blocks: usize) {
@@ -123,7 +123,7 @@ unsafe extern "C" fn blocks_down(to: *mut u8, from: *const u8, blocks: usize) {
 /// Words at multiples of four only: each of what is written has bits of two that are read. The first bytes of a word are its low ones.
 ///
 /// # Safety
-/// One element more than `count`.
+/// `count + 1` elements at `at`.
 #[inline(always)]
 unsafe fn by_shifts<T: Element>(at: *mut T, count: usize) {
     const WORDS: usize = 4;

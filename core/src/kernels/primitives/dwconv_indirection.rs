@@ -21,7 +21,7 @@ pub(in crate::kernels) fn inside(
 /// Bytes of an address in the table, on any machine that packs or runs.
 pub(in crate::kernels) const ADDRESS: u32 = 8;
 
-/// What a table is made of.
+/// Parameters and storage of an indirection table.
 pub(in crate::kernels) struct Table {
     /// The input's first byte.
     pub(in crate::kernels) input: *const i8,

@@ -17,13 +17,13 @@ pub(crate) fn quantised(input: Src<'_, f32>, output: Dst<'_, i8>, scale: f32, ze
     {
         let count = input.len().min(output.cells().len());
         if count >= 4 {
-            // SAFETY: as many elements of both; the last ones of what is written lie before what is not yet read.
+            // SAFETY: `count / 4 * 4 <= count` elements lie in both. Where both overlap, the outputs written last lie before the inputs not yet read.
             unsafe {
                 helium::fours(
                     input.as_ptr(),
                     output.as_mut_ptr(),
                     count / 4,
-                    &helium::Args { scale, zero },
+                    &helium::QuantizeF32Args { scale, zero },
                 )
             };
         }
@@ -120,7 +120,7 @@ impl Divider {
 #[cfg(kernel_isa = "mve")]
 mod helium {
     #[repr(C)]
-    pub(super) struct Args {
+    pub(super) struct QuantizeF32Args {
         pub(super) scale: f32,
         pub(super) zero: i32,
     }
@@ -128,10 +128,10 @@ mod helium {
     /// Four at a time, in twelve instructions: divisions are those of single registers. `fours` is not 0.
     ///
     /// # Safety
-    /// Four times as many elements of both.
+    /// `4 * fours` elements at `x` and `y`.
     #[unsafe(naked)]
-    pub(super) unsafe extern "C" fn fours(x: *const f32, y: *mut i8, fours: usize, args: &Args) {
-        naked!(Args { scale, zero } =>
+    pub(super) unsafe extern "C" fn fours(x: *const f32, y: *mut i8, fours: usize, args: &QuantizeF32Args) {
+        naked!(QuantizeF32Args { scale, zero } =>
             ".cpu cortex-m55",
             "push {{r7, lr}}",
             "vldr s4, [r3, #{scale}]",

@@ -104,11 +104,11 @@ impl<T: Element + Into<i32>> Line<T> {
     /// Writes what `f` makes of the sums, or of what `fold` makes of the elements.
     ///
     /// # Safety
-    /// The line lies inside the operands.
+    /// The line's inputs and outputs lie inside the operands.
     #[inline(always)]
     unsafe fn each(&self, initial: i32, fold: &impl Fn(i32, i32) -> i32, f: &impl Fn(i32) -> T) {
         let (mut x, mut y, mut left) = (self.from, self.to, self.count);
-        // SAFETY: as the caller promises.
+        // SAFETY: `left` counts the outputs that remain; each has its `rows * columns` inputs inside the operand (fn docs).
         unsafe {
             if self.stride == 1 {
                 while left >= LANES {
@@ -138,20 +138,20 @@ impl<T: Element + Into<i32>> Line<T> {
     /// [`Line::each`] of `N` neighbours each.
     ///
     /// # Safety
-    /// Likewise.
+    /// As for [`Line::each`]; each output's inputs are `N` neighbours, and the outputs' inputs are contiguous.
     #[inline(always)]
     unsafe fn short<const N: usize>(&self, initial: i32, fold: &impl Fn(i32, i32) -> i32, f: &impl Fn(i32) -> T) {
         let one = |x: *const T| {
             let mut sum = initial;
             for i in 0..N {
-                // SAFETY: as the caller promises.
+                // SAFETY: `i < N`; `x` points to an output's `N` neighbours, which lie inside the input (fn docs).
                 sum = fold(sum, unsafe { x.wrapping_add(i).read() }.into());
             }
             f(sum)
         };
         let (mut x, mut y) = (self.from, self.to);
         let mut left = self.count;
-        // SAFETY: as the caller promises.
+        // SAFETY: `left` counts the outputs that remain, each with its `N` inputs (fn docs).
         unsafe {
             while left >= LANES {
                 for i in 0..LANES {
@@ -171,7 +171,7 @@ impl<T: Element + Into<i32>> Line<T> {
     /// The sums for each of `N` neighbours from `x` on.
     ///
     /// # Safety
-    /// All of it is there.
+    /// For each of `self.rows` rows and `self.columns` columns, `N` neighbours are readable from the element that belongs to `x`.
     #[inline(always)]
     unsafe fn along<const N: usize>(&self, x: *const T, initial: i32, fold: &impl Fn(i32, i32) -> i32) -> [i32; N] {
         let (mut sums, mut line) = ([initial; N], x);
@@ -180,7 +180,7 @@ impl<T: Element + Into<i32>> Line<T> {
             let mut at = line;
             for _ in 0..self.columns {
                 for (lane, sum) in sums.iter_mut().enumerate() {
-                    // SAFETY: as the caller promises.
+                    // SAFETY: `lane < N`, one of the neighbours at this row and column, which the caller guarantees.
                     let x: i32 = unsafe { at.wrapping_add(lane).read() }.into();
                     *sum = fold(*sum, x);
                 }
@@ -192,7 +192,7 @@ impl<T: Element + Into<i32>> Line<T> {
     }
 }
 
-/// What takes a sum to its result: `M(sum of (x - zero_in)) + zero_out`.
+/// Requantisation of a sum: `M(sum of (x - zero_in)) + zero_out`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scaling {
     pub(crate) zero_in: i32,
@@ -305,14 +305,15 @@ impl Line<i8> {
     /// Writes what `f` makes of twice the sums with `zeros`, for eight neighbours at a time; returns what is left.
     ///
     /// # Safety
-    /// The line lies inside the operands, and its stride is 1.
+    /// 1. The line's inputs and outputs lie inside the operands.
+    /// 2. Its stride is 1.
     #[inline(always)]
     unsafe fn eights(&self, zeros: i32, f: &impl Fn(i32) -> i8) -> Self {
         let mut rest = *self;
         let few = self.rows.wrapping_mul(self.columns) <= FEW;
         while rest.count >= 8 {
             let to = rest.to;
-            // SAFETY: as the caller promises.
+            // SAFETY: at least eight outputs are left, neighbours as are their inputs at each row and column (points 1 and 2).
             unsafe {
                 if few {
                     let mut sums = [halves(zeros, zeros); 4];
@@ -356,11 +357,11 @@ impl Line<i8> {
 /// Adds `count` elements of eight neighbours to sums of 16 bits.
 ///
 /// # Safety
-/// All of it is there.
+/// `count` times eight neighbours are readable, `step` bytes apart.
 #[inline(always)]
 unsafe fn pairs(mut at: *const i8, count: usize, step: usize, mut sums: [u32; 4]) -> [u32; 4] {
     for _ in 0..count {
-        // SAFETY: as the caller promises.
+        // SAFETY: eight bytes are readable at `at`, of which words are read at 0 and 4; the read is unaligned.
         let [low, high] = [0, 4].map(|i| u32::from_le(unsafe { at.wrapping_add(i).cast::<u32>().read_unaligned() }));
         let [a, b, c, d] = sums;
         sums = [

@@ -53,7 +53,7 @@ pub(crate) fn copy<T: Element>(loops: &[CopyLoop], from: u32, output: Dst<'_, T>
     };
     let (to, from) = (output.as_mut_ptr(), input.as_ptr().wrapping_add(from as usize));
     let (element, count) = (size_of::<T>(), inner.count as usize);
-    let lines = Lines {
+    let lines = CopyLines {
         outer,
         middle,
         element,
@@ -64,13 +64,13 @@ pub(crate) fn copy<T: Element>(loops: &[CopyLoop], from: u32, output: Dst<'_, T>
     if let (1, Some([along, across])) = (element, transpose::axes(middle, inner)) {
         // SAFETY: all places that the loops reach lie inside the operands, as just checked; where the step of `across` is more in the destination than in the
         // source, the operands do not overlap.
-        unsafe { turn(&lines, &along, &across) };
+        unsafe { transpose_planes(&lines, &along, &across) };
         return Some(());
     }
     // SAFETY: all places that the loops reach lie inside the operands, as just checked.
     unsafe {
         match (inner.to, inner.from, element) {
-            (1, 1, _) => pieces(&lines, bytes),
+            (1, 1, _) => copy_lines(&lines, bytes),
             (1, 0, 1) => repeats(&lines, bytes, |from| u32::from(from.read()).wrapping_mul(0x0101_0101)),
             (1, 0, 2) => repeats(&lines, bytes, |from| {
                 u32::from(from.cast::<u16>().read()).wrapping_mul(0x0001_0001)
@@ -85,7 +85,7 @@ pub(crate) fn copy<T: Element>(loops: &[CopyLoop], from: u32, output: Dst<'_, T>
 }
 
 /// The innermost lines of a copy.
-struct Lines<'l> {
+struct CopyLines<'l> {
     outer: &'l [CopyLoop],
     middle: CopyLoop,
     /// Bytes of an element.
@@ -94,7 +94,7 @@ struct Lines<'l> {
     from: *const u8,
 }
 
-impl Lines<'_> {
+impl CopyLines<'_> {
     /// Calls `line` for the first element of each, in order.
     ///
     /// # Safety
@@ -156,9 +156,10 @@ impl Lines<'_> {
 /// Transposes planes of bytes.
 ///
 /// # Safety
-/// All elements of both axes at each line's first of the outer axes, in memory that does not overlap.
+/// For each line of `lines`, the `along.count * across.count` elements of the plane that begins there lie inside the operands. Destination and source do not
+/// overlap.
 #[inline(never)]
-unsafe fn turn(lines: &Lines<'_>, along: &CopyLoop, across: &CopyLoop) {
+unsafe fn transpose_planes(lines: &CopyLines<'_>, along: &CopyLoop, across: &CopyLoop) {
     let planes = lines.without_middle();
     let words = UNALIGNED || {
         let [to, from] = [across.to, along.from as u32];
@@ -170,7 +171,8 @@ unsafe fn turn(lines: &Lines<'_>, along: &CopyLoop, across: &CopyLoop) {
         across: across.count as usize,
         step: across.to as usize,
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: the elements of each plane lie inside operands that do not overlap (fn docs). `by_words` runs with at least four elements along each axis, and
+    // only where words may be at any address, or all addresses, steps and counts are multiples of four.
     unsafe {
         if words && !HELIUM && plane.along >= 4 && plane.across >= 4 {
             planes.each(|to, from| plane.by_words(to, from));
@@ -183,19 +185,21 @@ unsafe fn turn(lines: &Lines<'_>, along: &CopyLoop, across: &CopyLoop) {
 /// Copies lines of neighbours, the first ones first: where both overlap, no line's `to` is behind its `from`.
 ///
 /// # Safety
-/// `bytes` of each line at both.
+/// For each line of `lines`, `bytes` bytes are readable at its source and writable at its destination.
 #[inline(never)]
-unsafe fn pieces(lines: &Lines<'_>, bytes: usize) {
+unsafe fn copy_lines(lines: &CopyLines<'_>, bytes: usize) {
     let words = UNALIGNED || lines.are_words(bytes, true);
     #[cfg(any(kernel_isa = "armv6m", target_arch = "riscv32"))]
     if bytes > 0 && bytes <= if words { 4 * copy_short::MOST } else { copy_short::MOST } {
         let [step, ahead] = lines.bytes(&lines.middle);
-        let args = copy_short::Args::new(lines.middle.count as usize, [step, ahead], bytes, words);
-        // SAFETY: as the caller promises; an element is read before what comes after it is written.
+        let args = copy_short::CopyShortArgs::new(lines.middle.count as usize, [step, ahead], bytes, words);
+        // SAFETY: `0 < bytes <= copy_short::MOST` bytes, or words, of each line (fn docs), aligned where `words`. Where both overlap, an element is read before
+        // elements behind it are written.
         unsafe { lines.without_middle().each(|to, from| args.copy(to, from)) };
         return;
     }
-    // SAFETY: as the caller promises. A line is read before it is written, or word by word, where what is read lies ahead of what is written.
+    // SAFETY: each line has `bytes` bytes at both (fn docs); `words` implies that the core reads words there. A line is read before it is written, or word by
+    // word, where the bytes read lie ahead of the bytes written.
     unsafe {
         match bytes {
             1 if UNALIGNED => short::<1>(lines),
@@ -222,12 +226,12 @@ unsafe fn pieces(lines: &Lines<'_>, bytes: usize) {
 /// Copies lines of so few bytes that they are an element.
 ///
 /// # Safety
-/// As [`pieces`].
+/// As for [`copy_lines`], with lines of `BYTES` bytes.
 #[inline(always)]
-unsafe fn short<const BYTES: usize>(lines: &Lines<'_>) {
+unsafe fn short<const BYTES: usize>(lines: &CopyLines<'_>) {
     let [step, ahead] = lines.bytes(&lines.middle);
     let count = lines.middle.count as usize;
-    // SAFETY: as the caller promises.
+    // SAFETY: `lines.middle.count` lines of `BYTES` bytes lie `step` and `ahead` apart from each `to` and `from` on (fn docs).
     unsafe {
         lines.without_middle().each(|to, from| {
             let (mut to, mut from) = (to.cast::<[u8; BYTES]>(), from.cast::<[u8; BYTES]>());
@@ -251,11 +255,13 @@ unsafe fn short<const BYTES: usize>(lines: &Lines<'_>) {
 /// Writes lines of one element each, of which `pattern` makes a word.
 ///
 /// # Safety
-/// `bytes` of each line, a multiple of the element's, at what is written; an element of one, two or four bytes at what is read.
+/// 1. `bytes` bytes of each line, a multiple of the element's size, are writable at its destination.
+/// 2. An element of one, two or four bytes is readable at its source.
 #[inline(always)]
-unsafe fn repeats(lines: &Lines<'_>, bytes: usize, pattern: impl Fn(*const u8) -> u32) {
+unsafe fn repeats(lines: &CopyLines<'_>, bytes: usize, pattern: impl Fn(*const u8) -> u32) {
     let words = UNALIGNED || lines.are_words(bytes, false);
-    // SAFETY: as the caller promises; an element's bytes are those of the word from any of its multiples on.
+    // SAFETY: `bytes` bytes are written from `to` on (point 1) and an element is read at `from` (point 2). An element's bytes are those of the word from any
+    // multiple of its size on.
     unsafe {
         if words && bytes == 4 {
             return lines.each(|to, from| store(to, pattern(from)));
@@ -274,10 +280,11 @@ unsafe fn repeats(lines: &Lines<'_>, bytes: usize, pattern: impl Fn(*const u8) -
 /// A word at any address where the core reads such, else at a multiple of four.
 ///
 /// # Safety
-/// Four bytes.
+/// 1. Four bytes are readable at `from`.
+/// 2. Unless [`UNALIGNED`], `from` is a multiple of four.
 #[inline(always)]
 unsafe fn load(from: *const u8) -> u32 {
-    // SAFETY: as the caller promises.
+    // SAFETY: four readable bytes at `from` (point 1), aligned where the read needs it (point 2).
     unsafe {
         if UNALIGNED {
             from.cast::<u32>().read_unaligned()
@@ -290,10 +297,11 @@ unsafe fn load(from: *const u8) -> u32 {
 /// As [`load`].
 ///
 /// # Safety
-/// Four bytes.
+/// 1. Four bytes are writable at `to`.
+/// 2. Unless [`UNALIGNED`], `to` is a multiple of four.
 #[inline(always)]
 unsafe fn store(to: *mut u8, word: u32) {
-    // SAFETY: as the caller promises.
+    // SAFETY: four writable bytes at `to` (point 1), aligned where the write needs it (point 2).
     unsafe {
         if UNALIGNED {
             to.cast::<u32>().write_unaligned(word);
@@ -306,15 +314,16 @@ unsafe fn store(to: *mut u8, word: u32) {
 /// Copies neighbours, the first ones first: where both overlap, `to` is not behind `from`. `words`: whether the core may copy words there.
 ///
 /// # Safety
-/// `len` bytes at both.
+/// 1. `len` bytes are writable at `to` and readable at `from`.
+/// 2. With `words`, unless [`UNALIGNED`], `to` and `from` are multiples of four.
 #[inline(always)]
 unsafe fn run(mut to: *mut u8, mut from: *const u8, len: usize, words: bool) {
     let mut left = len;
-    // SAFETY: as many bytes as are left, of `len`.
+    // SAFETY: `left` bytes remain of the `len` bytes at both (point 1). Words are copied at multiples of four from the start (point 2).
     unsafe {
         if words {
             while left >= 16 {
-                // What is read lies ahead of what is written.
+                // The bytes read lie ahead of the bytes written.
                 for _ in 0..4 {
                     store(to, load(from));
                     (to, from) = (to.add(4), from.add(4));
@@ -348,22 +357,24 @@ unsafe fn run(mut to: *mut u8, mut from: *const u8, len: usize, words: bool) {
 /// Copies `count` neighbours that do not overlap.
 ///
 /// # Safety
-/// They are there.
+/// `count` elements at `to` and `from`, aligned for `T`.
 #[inline(always)]
 pub(crate) unsafe fn line<T: Element>(to: *mut T, from: *const T, count: usize) {
     let words = UNALIGNED || size_of::<T>() == 4;
-    // SAFETY: as the caller promises; words of four bytes lie at multiples of four.
+    // SAFETY: the caller guarantees `count * size_of::<T>()` bytes at both. Without unaligned words, `words` is set for elements of four bytes only, which are
+    // aligned.
     unsafe { run(to.cast(), from.cast(), count.wrapping_mul(size_of::<T>()), words) };
 }
 
 /// Writes `len` bytes of a word again and again. `words`: whether the core may write words there.
 ///
 /// # Safety
-/// `len` bytes at `to`.
+/// 1. `len` bytes are writable at `to`.
+/// 2. With `words`, unless [`UNALIGNED`], `to` is a multiple of four.
 #[inline(always)]
 unsafe fn fill(mut to: *mut u8, mut word: u32, len: usize, words: bool) {
     let mut left = len;
-    // SAFETY: as many bytes as are left, of `len`.
+    // SAFETY: `left` bytes remain of the `len` bytes at `to` (point 1). Words are written at multiples of four from the start (point 2).
     unsafe {
         if words {
             while left >= 16 {
@@ -396,7 +407,7 @@ unsafe fn fill(mut to: *mut u8, mut word: u32, len: usize, words: bool) {
 /// Copies elements with `steps` between neighbours, modulo 2^N.
 ///
 /// # Safety
-/// All of them are there.
+/// `count` elements are writable at `to`, `step` apart, and readable at `from`, `ahead` apart.
 #[inline(always)]
 unsafe fn strided<T: Element>(mut to: *mut T, mut from: *const T, count: usize, [step, ahead]: [usize; 2]) {
     let mut left = count;
@@ -527,7 +538,7 @@ mod tests {
                     .iter()
                     .map(|w| u64::from_le_bytes(*w))
                     .collect();
-                // SAFETY: as above.
+                // SAFETY: 16 bytes of `words`, which holds at least two words of eight bytes and is aligned for any element.
                 let input = unsafe { core::slice::from_raw_parts(words.as_ptr().cast::<T>(), 16 / size_of::<T>()) };
                 copy(loops, 0, Dst::<T>::from_cells(output).unwrap(), Src::from_slice(input)).unwrap();
                 values(output)

@@ -2,7 +2,7 @@
 //! filter's memory moves on by one, takes the newest value in, and is multiplied.
 //!
 //! **Constants**: those of the fully connected kernel; the biases of the units; the time weights, filter by filter. Where sums are known to be small the
-//! second scale has a short form (`rescale.rs`): load looks at the biases.
+//! second scale has a short form (`requantize/bounded.rs`): load looks at the biases.
 
 use core::marker::PhantomData;
 
@@ -30,7 +30,7 @@ pub trait Dense: Kernel {
     /// The layer in its form.
     fn of(layer: &Conv2dS8, form: Form) -> Self::Op;
 
-    /// How it requantises a layer; always the same where its operator does not say it.
+    /// Requantisation form of the operator's layer; always the same for operators that do not store one.
     fn form(op: &Self::Op) -> Form {
         let _ = op;
         Form::General
@@ -163,15 +163,15 @@ impl<D: Dense + Candidate> Candidate for Over<D> {
     }
 }
 
-/// Where the parts of constants and scratch are.
+/// Offsets and sizes of the parts of constants and scratch.
 struct Parts {
     /// Newest values of all rows.
     filters: u32,
-    /// Where they are in scratch, behind what the fully connected kernel needs.
+    /// Their offset in scratch, in bytes, behind the scratch of the fully connected kernel.
     newest: u32,
-    /// Where the biases are in the constants.
+    /// Offset of the biases in the constants, in bytes.
     bias: u32,
-    /// Where the time weights are.
+    /// Offset of the time weights in the constants, in bytes.
     times: u32,
     /// Time weights.
     weights: u32,

@@ -4,14 +4,14 @@ use crate::ops::movement::CopyLoop;
 
 /// The two inner axes of a copy where they are a transposition: that along which what is written are neighbours, and that of which what is read are.
 pub(crate) fn axes(middle: CopyLoop, inner: CopyLoop) -> Option<[CopyLoop; 2]> {
-    let turned = |along: &CopyLoop, across: &CopyLoop| {
+    let is_transposed = |along: &CopyLoop, across: &CopyLoop| {
         // Along the second both may be neighbours only where the copy is none of a plane. In the destination it has the longer step, which is what makes load
         // refuse operands that overlap.
         along.to == 1 && across.from == 1 && across.to > 1 && across.count > 1
     };
-    if turned(&inner, &middle) {
+    if is_transposed(&inner, &middle) {
         Some([inner, middle])
-    } else if turned(&middle, &inner) {
+    } else if is_transposed(&middle, &inner) {
         Some([middle, inner])
     } else {
         None
@@ -30,7 +30,8 @@ pub(crate) struct Plane {
 
 impl Plane {
     /// # Safety
-    /// All elements at both, which do not overlap, at least four along each axis, in words that the core reads and writes there.
+    /// 1. The `along * across` elements lie at both `to` and `from`, which do not overlap, at least four along each axis.
+    /// 2. The core reads and writes words at every fourth element along the axes.
     #[inline(never)]
     pub(crate) unsafe fn by_words(&self, mut to: *mut u8, mut from: *const u8) {
         let (along, across) = ((self.along, 1, self.ahead), (self.across, self.step, 1));
@@ -75,12 +76,12 @@ impl Plane {
     }
 
     /// # Safety
-    /// All elements at both, which do not overlap.
+    /// The `along * across` elements lie at both `to` and `from`, which do not overlap.
     #[inline(never)]
     pub(crate) unsafe fn by_bytes(&self, to: *mut u8, from: *const u8) {
         #[cfg(kernel_isa = "mve")]
-        // SAFETY: as the caller promises.
-        if unsafe { helium::turn(self, to, from) } {
+        // SAFETY: the condition of `transpose` is that of this function.
+        if unsafe { helium::transpose(self, to, from) } {
             return;
         }
         // The longer axis innermost.
@@ -108,7 +109,7 @@ impl Plane {
 /// and from a block to the next.
 ///
 /// # Safety
-/// All of them at both, in words that the core reads and writes there.
+/// `blocks` blocks of four by four elements are readable at `from` and writable at `to`, at addresses where the core reads and writes words.
 #[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
 #[inline(always)]
 unsafe fn blocks_of_four(mut to: *mut u8, mut from: *const u8, &[ahead, step, next, beside, blocks]: &[usize; 5]) {
@@ -132,7 +133,7 @@ unsafe fn blocks_of_four(mut to: *mut u8, mut from: *const u8, &[ahead, step, ne
 /// The same in 26 instructions for sixteen bytes: each pair of words swaps what differs.
 ///
 /// # Safety
-/// As there.
+/// As for the portable `blocks_of_four`, with the numbers of `steps`.
 #[cfg(kernel_isa = "armv7m")]
 #[unsafe(naked)]
 unsafe extern "C" fn blocks_of_four(to: *mut u8, from: *const u8, steps: &[usize; 5]) {
@@ -175,7 +176,7 @@ unsafe extern "C" fn blocks_of_four(to: *mut u8, from: *const u8, steps: &[usize
 /// The same in 45 instructions.
 ///
 /// # Safety
-/// As there.
+/// As for the portable `blocks_of_four`, with the numbers of `steps`.
 #[cfg(kernel_isa = "armv6m")]
 #[unsafe(naked)]
 unsafe extern "C" fn blocks_of_four(to: *mut u8, from: *const u8, steps: &[usize; 5]) {
@@ -265,12 +266,13 @@ mod helium {
     /// Eight at a time to or from addresses with a step between, along the longer axis. Whether the step's multiples have 16 bits, and it has done so.
     ///
     /// # Safety
-    /// All elements at both, which do not overlap.
+    /// The plane's `along * across` elements lie at both `to` and `from`, which do not overlap.
     #[inline(always)]
-    pub(super) unsafe fn turn(plane: &Plane, to: *mut u8, from: *const u8) -> bool {
+    pub(super) unsafe fn transpose(plane: &Plane, to: *mut u8, from: *const u8) -> bool {
         const LARGEST: usize = 9000;
         // Lines, elements of a line, steps between lines in what is written and read, and along a line.
-        // SAFETY: as the caller promises.
+        // SAFETY: the axes passed on are those of the plane, whose elements lie at both (fn docs); steps are at most `LARGEST`, so that their multiples fit 16
+        // bits.
         unsafe {
             if plane.along < plane.across && plane.step <= LARGEST {
                 spread(
@@ -329,11 +331,11 @@ mod helium {
 /// Neighbours to elements with a step between.
 ///
 /// # Safety
-/// `count` at both.
+/// `count` elements at `from`, and at `to`, `step` apart.
 #[inline(always)]
 unsafe fn spread(mut to: *mut u8, mut from: *const u8, count: usize, step: usize) {
     let mut left = count;
-    // SAFETY: as many as are left.
+    // SAFETY: `left` of the `count` elements that the caller guarantees remain at both.
     unsafe {
         while left >= 4 {
             for i in 0..4 {
@@ -354,11 +356,11 @@ unsafe fn spread(mut to: *mut u8, mut from: *const u8, count: usize, step: usize
 /// Elements with a step between to neighbours.
 ///
 /// # Safety
-/// `count` at both.
+/// `count` elements at `to`, and at `from`, `ahead` apart.
 #[inline(always)]
 unsafe fn gather(mut to: *mut u8, mut from: *const u8, count: usize, ahead: usize) {
     let mut left = count;
-    // SAFETY: as many as are left.
+    // SAFETY: `left` of the `count` elements that the caller guarantees remain at both.
     unsafe {
         while left >= 4 {
             for i in 0..4 {
@@ -387,11 +389,12 @@ fn swap<const PLACES: u32>(low: &mut u32, high: &mut u32) {
 }
 
 /// # Safety
-/// Four bytes, in a word that the core reads there.
+/// 1. Four bytes are readable at `from`.
+/// 2. On RISC-V, `from` is a multiple of four.
 #[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
 #[inline(always)]
 unsafe fn word(from: *const u8) -> u32 {
-    // SAFETY: as the caller promises.
+    // SAFETY: four readable bytes (point 1), aligned where the read needs it (point 2).
     unsafe {
         if cfg!(any(target_arch = "riscv32", target_arch = "riscv64")) {
             u32::from_le(from.cast::<u32>().read())
@@ -404,11 +407,12 @@ unsafe fn word(from: *const u8) -> u32 {
 /// As [`word`].
 ///
 /// # Safety
-/// As there.
+/// 1. Four bytes are writable at `to`.
+/// 2. On RISC-V, `to` is a multiple of four.
 #[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
 #[inline(always)]
 unsafe fn put(to: *mut u8, word: u32) {
-    // SAFETY: as the caller promises.
+    // SAFETY: four writable bytes (point 1), aligned where the write needs it (point 2).
     unsafe {
         if cfg!(any(target_arch = "riscv32", target_arch = "riscv64")) {
             to.cast::<u32>().write(word.to_le());
@@ -446,7 +450,7 @@ mod tests {
                 assert_eq!(found, expected, "{plane:?}");
                 if along >= 4 && across >= 4 {
                     found.fill(255);
-                    // SAFETY: likewise; hosts read and write words anywhere.
+                    // SAFETY: `found` and `from` have the lengths of both, with at least four elements along each axis; hosts read and write words anywhere.
                     unsafe { plane.by_words(found.as_mut_ptr(), from.as_ptr()) };
                     assert_eq!(found, expected, "{plane:?}");
                 }

@@ -2,7 +2,7 @@
 //!
 //! A factor is `high * 2^8 + low`, and the floor of its product over 2^8 `high * x + ((low * x) >> 8)`, of which nothing exceeds 32 bits.
 
-use super::args::Sum;
+use super::args::AddS8LinearArgs;
 use super::loops::sum;
 use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
@@ -19,7 +19,7 @@ pub struct Halves;
 
 impl Loop for Halves {
     fn add(op: &PackedSumS8, output: Dst<'_, i8>, a: Src<'_, i8>, b: Src<'_, i8>) -> Option<()> {
-        let args = Sum {
+        let args = AddS8LinearArgs {
             a: a.as_ptr(),
             b: b.as_ptr(),
             out: output.as_mut_ptr(),

@@ -1,9 +1,9 @@
 //! Arguments of the loops. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 
-/// A run of pixels (`runs`) and its constants ([`super::packed`]).
+/// A run of pixels (`indirection`) and its constants ([`super::packed`]).
 #[repr(C)]
-pub(super) struct Run {
-    /// Where the first pixel's taps are.
+pub(super) struct ConvArgs {
+    /// Addresses of the first pixel's taps.
     pub(super) entries: *const *const i8,
     /// Taps, at least one.
     pub(super) taps: usize,
@@ -22,7 +22,7 @@ pub(super) struct Run {
     pub(super) step: usize,
     /// Output channels, at least one.
     pub(super) channels: usize,
-    /// What the entries of taps outside of the input say.
+    /// Value of the entries of taps outside the input.
     pub(super) outside: *const i8,
     /// Added to the outputs.
     pub(super) zero_point: i32,
@@ -34,7 +34,7 @@ pub(super) struct Run {
 
 /// A sum of two tensors of bytes ([`super::add_s8_linear`]).
 #[repr(C)]
-pub(super) struct Sum {
+pub(super) struct AddS8LinearArgs {
     /// The first operand.
     pub(super) a: *const i8,
     /// The second one.
@@ -45,7 +45,7 @@ pub(super) struct Sum {
     pub(super) count: usize,
     /// Their factors over 2^8.
     pub(super) high: [i32; 2],
-    /// What is left of the factors, 0 to 255.
+    /// Remainders of the factors over 2^8, 0 to 255.
     pub(super) low: [i32; 2],
     /// Added to the products.
     pub(super) offset: i32,

@@ -1,10 +1,10 @@
 //! int8 convolution and fully connected layers: an element of several pixels' windows at a time, times its weights for as many output channels as a vector has
-//! room for. Windows are read where they are (`runs`).
+//! room for. Windows are read where they are (`indirection`).
 
 use core::ptr;
 
-use super::args::Run;
-use super::indirection::{Table, joined, plain};
+use super::args::ConvArgs;
+use super::indirection::{Table, plain, rows_contiguous};
 use super::loops::convolution;
 use super::packed;
 use crate::arena::Mem;
@@ -24,7 +24,7 @@ pub struct S8;
 
 /// Bytes of padding, which a tap outside points at; saturates.
 fn padding(window: &Window2d) -> u32 {
-    let columns = if joined(window) { window.kernel[1] } else { 1 };
+    let columns = if rows_contiguous(window) { window.kernel[1] } else { 1 };
     u32::from(columns).saturating_mul(window.input[2].into())
 }
 
@@ -66,7 +66,7 @@ impl Kernel for S8 {
         let (table, weights) = packed::parts(mem, op, needs.weights)?;
         let [depth, channels] = [window.input[2], window.output[2]].map(usize::from);
         let [low, high] = op.clamp.map(i32::from);
-        let mut args = Run {
+        let mut args = ConvArgs {
             entries: &input,
             taps: 1,
             elements: depth,
@@ -100,7 +100,7 @@ impl Kernel for S8 {
         (args.entries, args.outside) = (table.entries, outside);
         // SAFETY: scratch is aligned for any kernel and has as many addresses as taps; a run's taps and outputs lie in the input, in scratch and in the output.
         unsafe {
-            table.each_run(window, joined(window), |run| {
+            table.each_run(window, rows_contiguous(window), |run| {
                 args.out = output.wrapping_add(run.first * channels);
                 (args.pixels, args.taps, args.elements) = (run.count, run.taps, run.together * depth);
                 convolution(&args);

@@ -1,6 +1,6 @@
-//! int8 depthwise convolution: a tap of several pixels at a time, in as many channels as a vector has room for, straight from the input (`runs`).
+//! int8 depthwise convolution: a tap of several pixels at a time, in as many channels as a vector has room for, straight from the input (`indirection`).
 
-use super::args::Run;
+use super::args::ConvArgs;
 use super::indirection::Table;
 use super::loops::depthwise;
 use super::packed;
@@ -62,7 +62,7 @@ impl Kernel for S8 {
             entries: scratch.cast(),
         };
         let [low, high] = op.clamp.map(i32::from);
-        let mut args = Run {
+        let mut args = ConvArgs {
             entries: table.entries,
             taps: taps as usize,
             elements: 1,

@@ -4,7 +4,7 @@
 use crate::kernels::primitives::dwconv_indirection::inside;
 use crate::ops::window::{Window2d, three, two};
 
-/// What a table is made of.
+/// Parameters and storage of an indirection table.
 pub(super) struct Table {
     /// The input's first byte.
     pub(super) input: *const i8,
@@ -27,7 +27,7 @@ pub(super) struct Pixels {
 }
 
 /// Whether the neighbours in a row of a window are neighbours in the input as well.
-pub(super) fn joined(window: &Window2d) -> bool {
+pub(super) fn rows_contiguous(window: &Window2d) -> bool {
     window.dilation[1] == 1
 }
 

@@ -1,15 +1,15 @@
 //! The loops in portable Rust, for hosts: the same layouts, the same bits.
 
-use super::args::{Run, Sum};
+use super::args::{AddS8LinearArgs, ConvArgs};
 use crate::quant::{high_mul, rounding_shift_right};
 
-pub(super) unsafe fn convolution(args: *const Run) {
-    // SAFETY: the caller's promise.
+pub(super) unsafe fn convolution(args: *const ConvArgs) {
+    // SAFETY: `each_pixel` asks of its arguments what this function asks of the same.
     unsafe { each_pixel::<false>(&*args) }
 }
 
-pub(super) unsafe fn sum(args: *const Sum) {
-    // SAFETY: the caller passes as many elements as it says.
+pub(super) unsafe fn sum(args: *const AddS8LinearArgs) {
+    // SAFETY: `args` points to valid arguments with `count` elements in both operands and in the output.
     unsafe {
         let args = &*args;
         for i in 0..args.count {
@@ -25,16 +25,16 @@ pub(super) unsafe fn sum(args: *const Sum) {
     }
 }
 
-pub(super) unsafe fn depthwise(args: *const Run) {
-    // SAFETY: the caller's promise.
+pub(super) unsafe fn depthwise(args: *const ConvArgs) {
+    // SAFETY: `each_pixel` asks of its arguments what this function asks of the same.
     unsafe { each_pixel::<true>(&*args) }
 }
 
 /// Channels whose sums are computed before any of them is written, so that outputs may lie over what the pixel has been computed from.
 const PART: usize = 32;
 
-unsafe fn each_pixel<const DEPTHWISE: bool>(args: &Run) {
-    // SAFETY: the caller passes valid arguments; the layout is that of `packed`.
+unsafe fn each_pixel<const DEPTHWISE: bool>(args: &ConvArgs) {
+    // SAFETY: `args` points to valid arguments with constants in the layout of `packed`: taps, channels and outputs below its numbers are the caller's.
     unsafe {
         for pixel in 0..args.pixels {
             let out = args.out.add(pixel * args.channels);

@@ -41,7 +41,7 @@ pub(super) struct Convolution {
     pub(super) bottom: isize,
     /// Bytes from there to the next image's first window.
     pub(super) next_image: isize,
-    /// What padding holds.
+    /// Value of padding.
     pub(super) outside: i32,
     /// Added to the outputs.
     pub(super) zero_point: i32,

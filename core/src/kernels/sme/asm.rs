@@ -10,11 +10,11 @@
 use super::args::Convolution;
 
 frame! {
-    /// What the function gives back.
+    /// Registers that the function restores.
     Saved { d8, d9, d10, d11, d12, d13, d14, d15, x19, x20, x21, x22, x23, x24, x25, x26, x27, x28, x29, x30 }
 }
 
-/// What the loop is made of. Macros of the assembler live as long as its module: [`purge`] ends them.
+/// Assembler macros of the loop. They live as long as the assembler's module: [`purge`] ends them.
 macro_rules! macros {
     () => {
         r"

@@ -40,7 +40,7 @@ fn convolutions_equal_the_scalar_kernel() {
     }
 }
 
-/// What the loop trusts is looked at wherever it is: the packed weights of seven channels and windows of two rows of five elements, a word changed at a time.
+/// The trusted values are checked at any place: the packed weights of seven channels and windows of two rows of five elements, one word changed at a time.
 #[test]
 fn what_no_packer_writes_is_not_packed() {
     let [op, ..] = forms(window(1, [3, 5, 5], 7, [2, 1], [1, 1], [0, 0], [0, 0]), 1);

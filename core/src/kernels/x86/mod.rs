@@ -1,13 +1,13 @@
-//! What an x86-64 host has, and the loops for it without weights: sums. Those of packed weights are beside their layouts (`neon/x86`).
+//! Vector extensions of an x86-64 host, and its loops without weights: sums. Those of packed weights are beside their layouts (`neon/x86`).
 //!
-//! What the processor has is asked once and kept: asking takes longer than a small step, on virtual machines most of all.
+//! The processor is asked once and the answer kept: asking takes longer than a small step, on virtual machines most of all.
 
 pub(in crate::kernels) mod add_s8_linear;
 
 use core::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
 use core::sync::atomic::{AtomicU8, Ordering};
 
-/// What a processor has, in the order of preference.
+/// Vector extensions of a processor, in the order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 #[cfg_attr(
@@ -23,7 +23,7 @@ pub enum Level {
     Vnni = 3,
 }
 
-/// What the loops use, once somebody has asked; 0 before. Which thread asks first does not matter: all find the same.
+/// Level in use; 0 before the first call has asked. Which thread asks first does not matter: all find the same.
 static FOUND: AtomicU8 = AtomicU8::new(0);
 
 impl Level {

@@ -34,7 +34,7 @@ fn one_channel() -> Stream {
     stream
 }
 
-/// What the walk says of an operation behind these registers.
+/// Answer of the walk for an operation behind these registers.
 fn walked(mut stream: Stream, operation: u32, own: &Own) -> Result<(), Why> {
     stream.short(operation, 0).short(0, 0xFFFF);
     walk(&stream.payload(U65), own).map(drop).map_err(|refused| refused.why)

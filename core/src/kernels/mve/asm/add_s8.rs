@@ -2,11 +2,12 @@
 
 use core::arch::naked_asm;
 
-use super::super::args::{Add, Mean, Pool, Sum};
+use super::super::args::{Add, AddS8LinearArgs, Mean, Pool};
 
 consecutive!(Add: scale, b_offset, b_mantissa, b_shift, a_offset, mantissa, shift, zero_point, low, high);
-consecutive!(Sum: a, b, out, count, factors);
-const _: () = assert!(core::mem::offset_of!(Sum, offset) == core::mem::offset_of!(Sum, factors) + 8);
+consecutive!(AddS8LinearArgs: a, b, out, count, factors);
+const _: () =
+    assert!(core::mem::offset_of!(AddS8LinearArgs, offset) == core::mem::offset_of!(AddS8LinearArgs, factors) + 8);
 consecutive!(Pool: src, step, columns, skip, rows, lanes, dst);
 consecutive!(Mean: src, step, columns, skip, channels, rows, dst, reciprocal, half, low, high);
 
@@ -62,7 +63,7 @@ add! {
 ///
 /// Widened from bytes, elements stand 23 bits further to the left. Narrowing takes away 20 bits: 16 to a half, which loses nothing, then 4.
 #[unsafe(naked)]
-pub(crate) unsafe extern "C" fn linear_sum(args: *const Sum) {
+pub(crate) unsafe extern "C" fn linear_sum(args: *const AddS8LinearArgs) {
     naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",

@@ -1,4 +1,4 @@
-//! Copies: pieces, and windows of an image as rows of a matrix.
+//! Copies: segments, and windows of an image as rows of a matrix.
 
 use core::arch::naked_asm;
 
@@ -22,8 +22,8 @@ pub(in super::super) unsafe extern "C" fn fill(dst: *mut i8, value: i32, bytes: 
     )
 }
 
-/// Copies pieces, byte for byte: 6 instructions for a piece of at most 16 bytes, else 7 and 3 for each 16. At least one row of one
-/// piece of one byte.
+/// Copies segments, byte for byte: 6 instructions for a segment of at most 16 bytes, else 7 and 3 for each 16. At least one row of one
+/// segment of one byte.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn copy(args: *const Copy) {
     naked_asm!(
@@ -139,7 +139,7 @@ pub(in super::super) unsafe extern "C" fn clipped_windows(args: *const Clipped) 
         "add r9, r4",
         "le lr, 3b",
         "4: wls lr, r6, 6f",
-        // What is masked is not read.
+        // Masked bytes are not read.
         "5: vpst",
         "vldrbt.u8 q0, [r0]",
         "vpsel q0, q0, q1",

@@ -281,7 +281,7 @@ macro_rules! unit {
     };
 }
 
-/// What is left of a set in `rest`: lanes of the second four (`$eight`), one column alone (`$one`), or lanes of the first four (`$four`).
+/// Rest of a set by `rest`: lanes of the second four (`$eight`), one column alone (`$one`), or lanes of the first four (`$four`).
 macro_rules! rest_of_eight {
     ($four:expr, $one:expr, $eight:expr) => {
         concat!(

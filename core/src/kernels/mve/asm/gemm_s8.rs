@@ -31,7 +31,7 @@ struct Frame {
     to_next: u32,
     least: i32,
     greatest: i32,
-    /// Where the first round of blocks starts in either half of a group.
+    /// Entry of the first round of blocks in either half of a group.
     entry: usize,
     second_entry: usize,
 }
@@ -190,7 +190,7 @@ macro_rules! any_blocks {
     };
 }
 
-/// What [`any_blocks`] wants of the frame: rows from their third block on, rounds, where the first one starts in either half.
+/// Frame words for [`any_blocks`]: rows from their third block on, rounds, the first round's entry in either half.
 macro_rules! enter_any_blocks {
     () => {
         concat!(
@@ -751,7 +751,7 @@ macro_rules! blocks_of_one_row {
     };
 }
 
-/// What [`blocks_of_one_row`] wants of the frame: rounds, and where the first one starts: behind the loop, where there is but one block.
+/// Frame words for [`blocks_of_one_row`]: rounds, and the first round's entry, which lies behind the loop where there is but one block.
 macro_rules! enter_one_row {
     () => {
         concat!(

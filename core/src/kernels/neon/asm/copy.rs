@@ -1,4 +1,4 @@
-//! Copies: pieces, and windows of an image as rows of a matrix.
+//! Copies: segments, and windows of an image as rows of a matrix.
 
 use core::arch::naked_asm;
 
@@ -40,13 +40,13 @@ pub(in crate::kernels) unsafe extern "C" fn fill(dst: *mut i8, value: i32, bytes
     )
 }
 
-/// Copies pieces, byte for byte: for a piece of 16 bytes or more 7, 4 for each 16, and 2; else 5 a byte.
+/// Copies segments, byte for byte: for a segment of 16 bytes or more 7, 4 for each 16, and 2; else 5 a byte.
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn copy(args: *const Copy) {
     naked!(
         Copy { src, dst, bytes } =>
         ".arch armv8-a",
-        // x1 source, x2 its step, x3 destination, x4 its step, x5 bytes, x6 pieces.
+        // x1 source, x2 its step, x3 destination, x4 its step, x5 bytes, x6 segments.
         "ldp     x1, x2, [x0, #{src}]", // and src_step
         "ldp     x3, x4, [x0, #{dst}]", // and dst_step
         "ldp     x5, x6, [x0, #{bytes}]", // and count

@@ -7,7 +7,7 @@
 
 use super::super::args::ProductF32;
 
-/// What both loops are made of. Macros of the assembler live as long as its module: [`forget`] ends them.
+/// Assembler macros of both loops. They live as long as the assembler's module: [`forget`] ends them.
 macro_rules! macros {
     () => {
         r"
@@ -159,7 +159,7 @@ macro_rules! macros {
         .endm
 
         // The channels of a last group at x8.
-        .macro pieces op, vecs, a, b, c, d
+        .macro segments op, vecs, a, b, c, d
             .if     \vecs == 1
             tail    \op, \a
             .else
@@ -180,7 +180,7 @@ macro_rules! macros {
 
         .macro row_of_rest vecs, a, b, c, d
             mov     x8, x9
-            pieces  ld1, \vecs, v4, v5, v6, v7
+            segments  ld1, \vecs, v4, v5, v6, v7
             sum     \vecs, \a, \b, \c, \d
             add     x9, x9, x5
         .endm
@@ -188,7 +188,7 @@ macro_rules! macros {
         .macro store_rest vecs, a, b, c, d
             limit   \vecs, \a, \b, \c, \d
             mov     x8, x7
-            pieces  st1, \vecs, \a, \b, \c, \d
+            segments  st1, \vecs, \a, \b, \c, \d
             add     x7, x7, x5
         .endm
 
@@ -284,7 +284,7 @@ macro_rules! macros {
 /// Ends the assembler's macros.
 macro_rules! forget {
     () => {
-        ".purgem fmas\n .purgem step\n .purgem copies\n .purgem limit\n .purgem sum\n .purgem tile\n .purgem tail\n .purgem pieces\n \
+        ".purgem fmas\n .purgem step\n .purgem copies\n .purgem limit\n .purgem sum\n .purgem tile\n .purgem tail\n .purgem segments\n \
          .purgem row_of_rest\n .purgem store_rest\n .purgem rest\n .purgem product"
     };
 }

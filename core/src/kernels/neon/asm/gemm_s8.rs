@@ -9,7 +9,7 @@ use super::super::args::Product;
 use super::gemm_tiles::{forget, walk};
 use super::requantize::outputs;
 
-/// What both loops are made of. Macros of the assembler live as long as its module: [`purge`] and [`forget`] end them.
+/// Assembler macros of both loops. They live as long as the assembler's module: [`purge`] and [`forget`] end them.
 macro_rules! macros {
     () => {
         r"

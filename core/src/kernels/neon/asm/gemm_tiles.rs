@@ -1,4 +1,4 @@
-//! How products of packed weights walk through their tiles, whatever instruction multiplies.
+//! Walk of packed-weight products through their tiles, for any multiply instruction.
 
 /// Macros of the assembler: `take` loads vectors, which lie one behind the other; `finish` makes bytes of a tile's sums, a list of four registers for each row,
 /// in the first register of each list; `product` goes over all tiles and groups, where the file's own `tile` leaves the bytes of the rows in the registers that

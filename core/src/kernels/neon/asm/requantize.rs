@@ -1,4 +1,4 @@
-//! What loops make of sums of products: outputs.
+//! Requantisation of sums of products to outputs.
 
 /// Macros of the assembler: `scale` makes outputs of four sums, by the shift left of v0, the mantissas of v1, the shift right of v2, whose ties go away from
 /// zero, and the zero point of v3; `narrow` makes bytes of a row's outputs, within the limits of v5 and v6; `store` writes the x16 outputs of a last group at

@@ -42,10 +42,10 @@ const COPIES: usize = 4096;
 /// Windows of fewer channels are read by rows.
 const FEW: usize = 16;
 
-/// What lies outside the input.
+/// Values of taps outside the input.
 static ZEROS: [f32; 4096] = [0.0; 4096];
 
-/// How the pixels of a block are read.
+/// Source of a block's pixels.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     /// Every tap by itself.
@@ -78,7 +78,7 @@ pub(super) unsafe fn run(of: &Convolution<'_>) {
     let mut last_bias = [0.0; GROUP];
     if !of.bias.is_null() {
         let rest = channels % GROUP;
-        // SAFETY: as many biases as channels.
+        // SAFETY: `of.bias` is not null and has `channels` elements, of which the last `rest < GROUP` are copied.
         unsafe {
             of.bias
                 .add(channels - rest)
@@ -95,7 +95,7 @@ pub(super) unsafe fn run(of: &Convolution<'_>) {
         pixels: usize::from(window.batch) * oh * ow,
         last_bias,
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the condition of `blocks` is that of this function.
     unsafe {
         if of.fused {
             walk.blocks::<true>();
@@ -132,7 +132,7 @@ impl Walk<'_> {
             while block > TILE && !self.free(done, block) {
                 block /= 2;
             }
-            // SAFETY: the caller's promise; the table has a place for every piece of the block, scratch for four windows.
+            // SAFETY: the operands are those of `run`; the table has a place for every segment of the block, scratch for four windows.
             unsafe {
                 if block >= TILE.min(self.pixels - done) && self.free(done, block) {
                     let copies = copies.as_mut_ptr().cast();
@@ -272,10 +272,10 @@ impl Walk<'_> {
         block
     }
 
-    /// All channels of a block of pixels from `from` on, whose windows have `count` pieces of `len` numbers, in tiles of at most `tile`.
+    /// All channels of a block of pixels from `from` on, whose windows have `count` segments of `len` numbers, in tiles of at most `tile`.
     ///
     /// # Safety
-    /// As for [`run`]; the table has the block's pieces.
+    /// As for [`run`]; the table has the block's segments.
     #[target_feature(enable = "avx2,fma")]
     unsafe fn multiply<const FUSED: bool>(
         &self,
@@ -298,7 +298,7 @@ impl Walk<'_> {
                 let rows = (block - pixel).div_ceil(left);
                 let at = (from + pixel) * channels + first;
                 let task = Tile {
-                    pieces: table.as_ptr().wrapping_add(pixel * count),
+                    segments: table.as_ptr().wrapping_add(pixel * count),
                     count,
                     len,
                     weights: of.weights.wrapping_add(first * count * len),
@@ -316,7 +316,8 @@ impl Walk<'_> {
                     },
                     limits: Limits::new(of.limits),
                 };
-                // SAFETY: the caller's promise: pieces, weights and outputs are those of the tile.
+                // SAFETY: the segments are those of the table, weights, biases, residual and outputs those of the tile, all inside the operands that the caller
+                // guarantees.
                 unsafe {
                     if side {
                         task.side::<FUSED>();

@@ -1,6 +1,6 @@
 //! Depthwise convolutions of f32: sixteen channels of four pixels at a time, for which weights are read once, eight or four of what is left.
 //!
-//! Where outputs overlap the input that is still to be read, a pixel at a time: `portable`'s order of writes.
+//! Outputs that overlap input still to be read are computed a pixel at a time, in `portable`'s order of writes.
 
 use core::arch::x86_64::*;
 
@@ -14,7 +14,7 @@ const TILE: usize = 4;
 /// As for [`super::depthwise_f32`]; the processor has AVX2 and FMA. `apart`: no output of the step overlaps its input or residual.
 #[target_feature(enable = "avx2,fma")]
 pub(super) unsafe fn run<const FUSED: bool>(args: *const DepthwiseF32, apart: bool) {
-    // SAFETY: the caller passes valid arguments; the layout is that of `dwconv_f32::pack`.
+    // SAFETY: `args` points to valid arguments with weights in the layout of `dwconv_f32::pack`: taps, channels and outputs below its numbers are the caller's.
     unsafe {
         let args = &*args;
         let entries = core::slice::from_raw_parts(args.entries, args.taps);
@@ -45,7 +45,7 @@ pub(super) unsafe fn run<const FUSED: bool>(args: *const DepthwiseF32, apart: bo
 unsafe fn of_pixels<const PIXELS: usize, const FUSED: bool>(args: &DepthwiseF32, pixel: usize) {
     let channels = args.bytes / 4;
     let rest = 16 * args.blocks;
-    // SAFETY: the caller's promise: so many channels are there.
+    // SAFETY: the blocks of 16, eight and four channels cover `channels`, which are there in every tap, weight and output (docs of `run`).
     unsafe {
         for first in (0..rest).step_by(16) {
             block::<PIXELS, 2, FUSED>(args, pixel, first);
@@ -74,7 +74,7 @@ unsafe fn block<const PIXELS: usize, const VECTORS: usize, const FUSED: bool>(
     pixel: usize,
     first: usize,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `first + 8 * VECTORS <= channels`: these channels' taps, weights, biases and outputs are the caller's.
     unsafe {
         let channels = args.bytes / 4;
         let limits = Limits::new(args.limits);
@@ -113,7 +113,7 @@ unsafe fn block<const PIXELS: usize, const VECTORS: usize, const FUSED: bool>(
 /// As for [`run`].
 #[target_feature(enable = "avx2,fma")]
 unsafe fn four<const FUSED: bool>(args: &DepthwiseF32, pixel: usize, first: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `first + 4 <= channels`: these channels' taps, weights, biases and outputs are the caller's.
     unsafe {
         let channels = args.bytes / 4;
         let at = pixel * channels + first;

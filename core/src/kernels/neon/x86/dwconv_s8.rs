@@ -9,7 +9,7 @@ use super::requantize::{Stored, TABLE, bytes, parts, store, two};
 /// As for [`super::depthwise`]; the processor has AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn s8(args: *const Depthwise) {
-    // SAFETY: the caller passes valid arguments; the layout is that of `dwconv_s8::pack`.
+    // SAFETY: `args` points to valid arguments with weights in the layout of `dwconv_s8::pack`: taps, channels and outputs below its numbers are the caller's.
     unsafe {
         let args = &*args;
         let stored = Stored::new(args.zero_point, args.low, args.high);
@@ -43,7 +43,7 @@ pub(super) unsafe fn s8(args: *const Depthwise) {
 #[target_feature(enable = "avx2")]
 #[inline]
 unsafe fn sums<const COUNT: usize>(args: &Depthwise, block: *const u8, pixel: usize, first: usize) -> [__m256i; 2] {
-    // SAFETY: the caller's promise.
+    // SAFETY: `block` is one of the packed blocks, of `COUNT` channels from `first` on, which every tap has (docs of `s8`).
     unsafe {
         let weights = block.add(4 * COUNT);
         // A tap's products, in 16 bits: of the least numbers, which no packer writes, they are cut as in `portable`.
@@ -73,7 +73,7 @@ unsafe fn sums<const COUNT: usize>(args: &Depthwise, block: *const u8, pixel: us
 #[target_feature(enable = "avx2")]
 #[inline]
 unsafe fn widened<const COUNT: usize>(from: *const i8) -> __m256i {
-    // SAFETY: the caller's promise.
+    // SAFETY: `COUNT` bytes are readable at `from` (fn docs); the loads are unaligned.
     unsafe {
         _mm256_cvtepi8_epi16(if COUNT == 16 {
             _mm_loadu_si128(from.cast())

@@ -24,7 +24,7 @@ fn some_floats(random: &mut Random, count: usize, ends: bool) -> Vec<f32> {
     (0..count).map(|_| one(random)).collect()
 }
 
-/// What a case computes with.
+/// Operator and operands of a case.
 struct Case {
     op: Conv2dF32,
     input: Vec<f32>,
@@ -131,7 +131,7 @@ impl Case {
         (op.output, op.input, op.scratch) = (at(output), at(input), at(scratch));
         op.residual = op.residual.map(|_| at(residual));
         op.bias = op.bias.map(|_| bias);
-        // SAFETY: as many floats as bytes are there, and as many bytes as floats; each view ends before the next begins.
+        // SAFETY: `memory` has `16 * words` bytes, `4 * words` floats, aligned for both; each view ends before the next begins.
         unsafe {
             let arena = core::slice::from_raw_parts_mut(memory.as_mut_ptr().cast::<f32>(), 4 * words);
             arena.fill(f32::NAN);

@@ -60,18 +60,18 @@ pub(super) unsafe fn from(table: *const f32, at: usize) -> __m256 {
     if table.is_null() {
         _mm256_setzero_ps()
     } else {
-        // SAFETY: the caller's promise.
+        // SAFETY: `table` is not null: eight numbers are readable from `at` on (fn docs).
         unsafe { _mm256_loadu_ps(table.add(at)) }
     }
 }
 
 /// A tile of pixels and a group of channels.
 pub(super) struct Tile {
-    /// Of each pixel as many addresses as it has pieces: where they are.
-    pub(super) pieces: *const *const f32,
-    /// Pieces of a pixel's window.
+    /// Of each pixel as many addresses as it has segments: where they are.
+    pub(super) segments: *const *const f32,
+    /// Segments of a pixel's window.
     pub(super) count: usize,
-    /// Numbers of a piece.
+    /// Numbers of a segment.
     pub(super) len: usize,
     /// The group's weights: rows of as many as it has channels, rounded up to four.
     pub(super) weights: *const f32,
@@ -81,7 +81,7 @@ pub(super) struct Tile {
     pub(super) out: *mut f32,
     /// Numbers from a pixel's outputs to the next one's.
     pub(super) step: usize,
-    /// What is added, of the outputs' layout; null for none.
+    /// Tensor that is added, of the outputs' layout; null for none.
     pub(super) residual: *const f32,
     pub(super) limits: Limits,
 }
@@ -98,10 +98,10 @@ impl Tile {
     /// A group of eight or sixteen channels: as many as `VECTORS` have.
     ///
     /// # Safety
-    /// Pieces, weights and biases are valid for reads, outputs for writes, of `ROWS` pixels; the processor has AVX2 and FMA.
+    /// Segments, weights and biases are valid for reads, outputs for writes, of `ROWS` pixels; the processor has AVX2 and FMA.
     #[target_feature(enable = "avx2,fma")]
     unsafe fn whole<const ROWS: usize, const VECTORS: usize, const FUSED: bool>(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: segments, weights and biases of `8 * VECTORS` channels are readable, and outputs of `ROWS` pixels writable (fn docs).
         unsafe {
             let mut bias = [_mm256_setzero_ps(); VECTORS];
             for (vector, bias) in bias.iter_mut().enumerate() {
@@ -109,8 +109,8 @@ impl Tile {
             }
             let mut sums = [bias; ROWS];
             let mut weights = self.weights;
-            for piece in 0..self.count {
-                let x: [*const f32; ROWS] = core::array::from_fn(|row| *self.pieces.add(row * self.count + piece));
+            for segment in 0..self.count {
+                let x: [*const f32; ROWS] = core::array::from_fn(|row| *self.segments.add(row * self.count + segment));
                 for i in 0..self.len {
                     let w: [__m256; VECTORS] = core::array::from_fn(|vector| _mm256_loadu_ps(weights.add(8 * vector)));
                     for (sums, x) in sums.iter_mut().zip(x) {
@@ -137,17 +137,17 @@ impl Tile {
     /// A last group of any number of channels, of which `channels` are there.
     ///
     /// # Safety
-    /// As for [`Tile::whole`]; of biases all sixteen are there.
+    /// As for [`Tile::whole`]; all sixteen biases are readable.
     #[target_feature(enable = "avx2,fma")]
     unsafe fn part<const ROWS: usize, const FUSED: bool>(&self, channels: usize) {
-        // SAFETY: the caller's promise; no lane beyond the group's is read or written.
+        // SAFETY: segments, weights and outputs are as for `whole`, biases all sixteen (fn docs); no lane beyond the group's is read or written.
         unsafe {
             let width = channels.next_multiple_of(4);
             let (read, written) = (lanes(width), lanes(channels));
             let mut sums = [[from(self.bias, 0), from(self.bias, 8)]; ROWS];
             let mut weights = self.weights;
-            for piece in 0..self.count {
-                let x: [*const f32; ROWS] = core::array::from_fn(|row| *self.pieces.add(row * self.count + piece));
+            for segment in 0..self.count {
+                let x: [*const f32; ROWS] = core::array::from_fn(|row| *self.segments.add(row * self.count + segment));
                 for i in 0..self.len {
                     let w0 = _mm256_maskload_ps(weights, read[0]);
                     let w1 = _mm256_maskload_ps(weights.wrapping_add(8), read[1]);
@@ -175,10 +175,10 @@ impl Tile {
     /// [`SIDE`] groups of sixteen channels of one pixel.
     ///
     /// # Safety
-    /// As for [`Tile::whole`], of one pixel and so many groups.
+    /// As for [`Tile::whole`], of one pixel and [`SIDE`] groups.
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn side<const FUSED: bool>(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: segments, weights, biases and outputs of one pixel and `SIDE` groups are valid (fn docs).
         unsafe {
             let mut sums = [[_mm256_setzero_ps(); 2]; SIDE];
             for (group, [s0, s1]) in sums.iter_mut().enumerate() {
@@ -187,8 +187,8 @@ impl Tile {
             }
             let apart = GROUP * self.count * self.len;
             let mut weights = self.weights;
-            for piece in 0..self.count {
-                let x = *self.pieces.add(piece);
+            for segment in 0..self.count {
+                let x = *self.segments.add(segment);
                 for i in 0..self.len {
                     let x = _mm256_broadcast_ss(&*x.add(i));
                     for (group, [s0, s1]) in sums.iter_mut().enumerate() {
@@ -214,7 +214,7 @@ impl Tile {
     /// As for [`Tile::whole`] and [`Tile::part`]; one to [`TILE`] rows.
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn run<const FUSED: bool>(&self, rows: usize, channels: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: each arm has `rows` pixels; the condition of `of_width` is that of this function.
         unsafe {
             match rows {
                 1 => self.of_width::<1, FUSED>(channels),
@@ -232,7 +232,7 @@ impl Tile {
     #[target_feature(enable = "avx2,fma")]
     #[inline]
     unsafe fn of_width<const ROWS: usize, const FUSED: bool>(&self, channels: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: each arm has `channels` channels; segments, weights, biases and outputs are valid for them (docs of `run`).
         unsafe {
             match channels {
                 GROUP => self.whole::<ROWS, 2, FUSED>(),

@@ -6,7 +6,7 @@
 use core::arch::x86_64::*;
 
 use super::super::args::Product;
-use super::requantize::{Stored, TABLE, Wide, bytes, parts, store, two};
+use super::requantize::{RequantizeX16, Stored, TABLE, bytes, parts, store, two};
 
 /// Output channels of a group.
 const GROUP: usize = 16;
@@ -35,7 +35,7 @@ impl Group {
 /// As for [`crate::kernels::neon::gemm_s8::Matrix::multiply`].
 #[inline(always)]
 unsafe fn walk<const ROWS: usize>(args: &Product, mut tile: impl FnMut(*const i8, &Group, *mut i8)) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `number < args.tiles` and `group <= args.groups`: rows, packed groups and outputs are the caller's.
     unsafe {
         let steps = 4 * args.blocks + 2 * args.half;
         for number in 0..args.tiles {
@@ -72,7 +72,8 @@ unsafe fn walk<const ROWS: usize>(args: &Product, mut tile: impl FnMut(*const i8
 #[target_feature(enable = "avx2")]
 #[inline]
 unsafe fn write<const ROWS: usize>(args: &Product, group: &Group, sums: &[[__m256i; 2]; ROWS], out: *mut i8) {
-    // SAFETY: the caller's promise; of the second half no more is read than there is.
+    // SAFETY: `group` is one of the packed groups, and `out` takes its channels of `ROWS` rows (docs of `multiply`); of the second half no more is read than
+    // there is.
     unsafe {
         let stored = Stored::new(args.zero_point, args.low, args.high);
         let second = if group.width > 8 { 8 } else { 0 };
@@ -95,7 +96,7 @@ unsafe fn write<const ROWS: usize>(args: &Product, group: &Group, sums: &[[__m25
 /// `x` is valid for reads of them.
 #[inline(always)]
 unsafe fn four(x: *const i8) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: four bytes are readable at `x` (fn docs); the read is unaligned.
     unsafe { x.cast::<i32>().read_unaligned() }
 }
 
@@ -103,7 +104,7 @@ unsafe fn four(x: *const i8) -> i32 {
 /// As for [`crate::kernels::neon::gemm_s8::Matrix::multiply`]; the processor has AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn avx2<const ROWS: usize>(args: *const Product) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `args` points to valid arguments; `walk` gives rows, groups and outputs that are the caller's, and `steps` fours of each row.
     unsafe {
         let args = &*args;
         let steps = 4 * args.blocks + 2 * args.half;
@@ -137,7 +138,7 @@ pub(super) unsafe fn avx2<const ROWS: usize>(args: *const Product) {
 /// As for [`crate::kernels::neon::gemm_s8::Matrix::multiply`]; the processor has AVX-512 F, BW, VL and VNNI.
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) unsafe fn vnni<const ROWS: usize>(args: *const Product) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `args` points to valid arguments; `walk` gives rows, groups and outputs that are the caller's, and `steps` fours of each row.
     unsafe {
         let args = &*args;
         let steps = 4 * args.blocks + 2 * args.half;
@@ -159,11 +160,11 @@ pub(super) unsafe fn vnni<const ROWS: usize>(args: *const Product) {
                     *sum = _mm512_dpbusd_epi32(*sum, weights, x);
                 }
             }
-            let wide = Wide::new(group.table, group.width);
+            let requantize = RequantizeX16::new(group.table, group.width);
             let biases = _mm512_maskz_loadu_epi32(lanes, group.biases.cast());
             for (row, (sum, more)) in sums.into_iter().zip(more).enumerate() {
                 let sum = _mm512_add_epi32(_mm512_sub_epi32(sum, _mm512_set1_epi32(more)), biases);
-                let stored = wide.of(sum, args.zero_point, args.low, args.high);
+                let stored = requantize.of(sum, args.zero_point, args.low, args.high);
                 let out = out.add(row * args.out_stride);
                 _mm_mask_storeu_epi8(out, ((1u32 << group.count) - 1) as u16, _mm512_cvtepi32_epi8(stored));
             }

@@ -2,7 +2,7 @@
 
 use core::arch::x86_64::*;
 
-/// What all outputs of a step go through.
+/// Zero point and limits of a step's outputs.
 #[derive(Clone, Copy)]
 pub(super) struct Stored {
     zero_point: __m256i,
@@ -47,8 +47,8 @@ impl Stored {
     }
 }
 
-/// What sums of sixteen channels go through: shifts left, mantissas, shifts right, and of the last the bits that go and half of what they count.
-pub(super) struct Wide {
+/// Requantisation of sums of sixteen channels: shifts left, mantissas, shifts right, and of the last the bits that are shifted out and half of their range.
+pub(super) struct RequantizeX16 {
     left: __m512i,
     mantissa: __m512i,
     right: __m512i,
@@ -56,7 +56,7 @@ pub(super) struct Wide {
     half: __m512i,
 }
 
-impl Wide {
+impl RequantizeX16 {
     /// Of a table that has them by four, for `width` channels, 4 to 16; the last four stand for those that are not there.
     ///
     /// # Safety
@@ -66,7 +66,7 @@ impl Wide {
     pub(super) unsafe fn new(table: *const u8, width: usize) -> Self {
         let four = |channels: usize, part: usize| {
             let at = TABLE / 4 * channels.min(width - 4) + 16 * part;
-            // SAFETY: the caller's promise.
+            // SAFETY: `at + 16` is within the `TABLE` bytes of each four of `width` channels (fn docs).
             unsafe { _mm_loadu_si128(table.add(at).cast()) }
         };
         let part = |part: usize| {
@@ -121,7 +121,7 @@ impl Wide {
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) unsafe fn two(table: *const u8, second: usize) -> __m256i {
-    // SAFETY: the caller's promise.
+    // SAFETY: sixteen bytes are readable at `table` and from `second` on (fn docs).
     unsafe { _mm256_loadu2_m128i(table.add(second).cast(), table.cast()) }
 }
 
@@ -133,7 +133,7 @@ pub(super) unsafe fn two(table: *const u8, second: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) unsafe fn parts(table: *const u8, second: usize) -> [__m256i; 3] {
-    // SAFETY: the caller's promise.
+    // SAFETY: shifts left, mantissas and shifts right are sixteen bytes each, of both fours, which the caller guarantees.
     unsafe {
         [
             two(table, second),
@@ -163,7 +163,7 @@ pub(super) fn bytes(first: __m256i, second: __m256i) -> __m128i {
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) unsafe fn store(values: __m128i, out: *mut i8, count: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `count <= 16` bytes are writable at `out` (fn docs).
     unsafe {
         if count == 16 {
             _mm_storeu_si128(out.cast(), values);

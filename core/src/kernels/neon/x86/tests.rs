@@ -24,7 +24,7 @@ fn some_bytes(random: &mut Random, count: usize) -> Vec<i8> {
     (0..count).map(|_| between(random, -128, 127) as i8).collect()
 }
 
-/// What multiplies tiles.
+/// Function that multiplies tiles.
 type Tiles = unsafe fn(*const Product);
 
 /// The portable product, by tiles of four rows.
@@ -32,7 +32,7 @@ type Tiles = unsafe fn(*const Product);
 /// # Safety
 /// As for [`dots`].
 unsafe fn plain(args: *const Product) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `crate::kernels::neon::gemm_s8_portable::rows` asks of its arguments what this function asks of the same.
     unsafe { crate::kernels::neon::gemm_s8_portable::rows::<false, 4>(args, 4) }
 }
 

@@ -25,7 +25,7 @@ macro_rules! m0 {
 }
 
 frame! {
-    /// What is on the stack, in the order of the file's head.
+    /// The stack frame, in the order of the file's head.
     Frame { point, bytes, to, to_end, end }
 }
 

@@ -205,8 +205,8 @@ pub fn pays(window: &Window2d) -> bool {
     15 * inputs * outputs > 85 * (inputs + outputs)
 }
 
-/// How far the output must start below the input. Of a pair of tiles all inputs are read before its outputs are written; earlier ones have written the rows
-/// above, and of both rows of outputs what lies to the left.
+/// Least distance of the output below the input, in bytes. The inputs of a pair of tiles are read before the pair's outputs are written; earlier pairs have
+/// written the rows above, and the outputs on the left in both rows.
 fn distance(window: &Window2d) -> i64 {
     let signed = |[a, b, c]: [usize; 3]| [a as isize, b as isize, c as isize];
     let [ih, iw, ic] = signed(three(window.input));
@@ -247,7 +247,7 @@ impl Convolution<'_> {
             let image_in = input.wrapping_add(image * height * width * channels);
             let image_out = output.wrapping_add(image * out_height * out_width * out_channels);
             let place = |y: usize, x: usize| {
-                // What lies before the image wraps around, beyond all rows and columns.
+                // Coordinates before the image wrap around, beyond all rows and columns.
                 let (y, x) = (y.wrapping_sub(top), x.wrapping_sub(left));
                 if y < height && x < width {
                     image_in.wrapping_add((y * width + x) * channels)

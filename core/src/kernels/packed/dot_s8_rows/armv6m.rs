@@ -5,11 +5,11 @@
 
 #![cfg(kernel_isa = "armv6m")]
 
-use super::super::args::Job;
+use super::super::args::DotRowsArgs;
 use crate::kernels::packed::channel_record::{Record, Words};
 
 frame! {
-    /// What is on the stack: the first pixels' words, the arguments, the inputs of a row.
+    /// The stack frame: the first pixels' words, the arguments, the inputs of a row.
     Frame { first_x, job, row }
 }
 
@@ -116,10 +116,10 @@ pub(in super::super) unsafe extern "C" fn rows(
     x: *const i32,
     w: *const i8,
     at: *const Record,
-    job: &mut Job,
+    job: &mut DotRowsArgs,
 ) -> *const Record {
     naked!(
-        Job { half, out, stride, end, twice, inputs, right, sums }, Words { bias, multiplier, code }, Frame { first_x, job, row } =>
+        DotRowsArgs { half, out, stride, end, twice, inputs, right, sums }, Words { bias, multiplier, code }, Frame { first_x, job, row } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",

@@ -5,10 +5,10 @@
 
 #![cfg(kernel_isa = "armv7m")]
 
-use super::super::args::Job;
+use super::super::args::DotRowsArgs;
 use crate::kernels::packed::channel_record::Record;
 
-consecutive!(Job: half, out, stride, end, twice, left);
+consecutive!(DotRowsArgs: half, out, stride, end, twice, left);
 
 frame!(
     /// The frame: the words of x, their end, their bytes; 2^15; the job.
@@ -106,10 +106,10 @@ pub(in super::super) unsafe extern "C" fn rows(
     x: *const i32,
     w: *const i8,
     at: *const Record,
-    job: &mut Job,
+    job: &mut DotRowsArgs,
 ) -> *const Record {
     naked!(
-        Job { inputs, sums }, Frame { job } =>
+        DotRowsArgs { inputs, sums }, Frame { job } =>
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
         "mov lr, r2",

@@ -1,6 +1,6 @@
 //! The inner loop: words that hold two activations (or two weights) each, times rows of bytes.
 
-use super::args::{Job, LANES};
+use super::args::{DotRowsArgs, LANES};
 use super::channel_record::{GENERAL, Record, SINGLE};
 use super::requantize;
 use super::requantize::Rounding;
@@ -28,7 +28,7 @@ pub(super) struct Rows<'a> {
     weights: *const i8,
     records: &'a [Record],
     zero_point: i8,
-    job: Job,
+    job: DotRowsArgs,
 }
 
 impl<'a> Rows<'a> {
@@ -46,7 +46,7 @@ impl<'a> Rows<'a> {
             weights,
             records,
             zero_point,
-            job: Job {
+            job: DotRowsArgs {
                 half: rounding.half(),
                 out: core::ptr::null_mut(),
                 stride,
@@ -63,11 +63,14 @@ impl<'a> Rows<'a> {
     /// All channels of `count` pixels, four at most, requantised and stored. The words are those of four, the last of fewer again.
     ///
     /// # Safety
-    /// Words, weights and records are there, and valid; `out` takes `count` pixels.
+    /// 1. `x` has two words for each input of four pixels.
+    /// 2. Weights and records are those of a valid step: `job.inputs` bytes of weights for each record.
+    /// 3. `out` takes the outputs of `count` pixels, `job.stride` bytes apart.
     #[inline(always)]
     pub(super) unsafe fn multiply(&mut self, out: *mut i8, count: usize) {
         self.job.out = out;
-        // SAFETY: passed on.
+        // SAFETY: the conditions of `four` and `some` are those of this function (points 1 to 3); with one pixel the stride is 0, so that `four` writes the one
+        // pixel at `out`.
         unsafe {
             match count {
                 4 => self.four(),
@@ -85,11 +88,11 @@ impl<'a> Rows<'a> {
     /// Four pixels.
     ///
     /// # Safety
-    /// As for [`Rows::multiply`].
+    /// As for [`Rows::multiply`], with four pixels.
     #[inline(never)]
     unsafe fn four(&mut self) {
         let range = self.records.as_ptr_range();
-        // SAFETY: passed on; the loop returns a place within the records, or their end.
+        // SAFETY: the operands passed to `rows` are those of points 1 to 3. `rows` returns a pointer into the records, or their end: the offset is in bounds.
         unsafe {
             let reached = rows(self.x, self.weights, range.start, &mut self.job);
             if reached != range.end {
@@ -101,18 +104,19 @@ impl<'a> Rows<'a> {
     /// Four pixels, from the channels on at which the loop has stopped.
     ///
     /// # Safety
-    /// As for [`Rows::multiply`].
+    /// As for [`Rows::multiply`], with four pixels; `reached` is a record at which `rows` has stopped.
     #[cold]
     #[inline(never)]
     unsafe fn go_on(&mut self, reached: usize) {
         let range = self.records.as_ptr_range();
         let mut done = reached;
         while done < self.records.len() {
-            // SAFETY: passed on: the loop has handed back sums of a record within the records.
+            // SAFETY: `rows` has stopped at record `done` of the records, and has left its sums in `job.sums`.
             done = unsafe { self.store(done, 4) };
-            // Where the last channel is of the general form no row is left, and the loop takes one at least.
+            // A last channel of the general form leaves no row; `rows` takes at least one.
             if done < self.records.len() {
-                // SAFETY: passed on: rows and records from `done` on; the loop returns a place within the records, or their end.
+                // SAFETY: `done < records.len()`: rows of weights and records from `done` on are those of point 2. `rows` returns a pointer into the records,
+                // or their end.
                 unsafe {
                     let (w, first) = (self.weights.add(done * self.job.inputs), range.start.add(done));
                     done = rows(self.x, w, first, &mut self.job).offset_from(range.start) as usize;
@@ -125,7 +129,7 @@ impl<'a> Rows<'a> {
     /// handed back.
     ///
     /// # Safety
-    /// As for [`Rows::multiply`].
+    /// As for [`Rows::multiply`], with two or three pixels.
     #[inline(never)]
     unsafe fn some(&mut self, count: usize) {
         let end = self.job.end;
@@ -137,7 +141,8 @@ impl<'a> Rows<'a> {
             }
             let first = general.as_ptr();
             self.job.end = first.wrapping_add(LANES.min(self.records.len() - done));
-            // SAFETY: passed on: rows from `done` on.
+            // SAFETY: `done < records.len()`: rows of weights from `done` on are those of point 2; `job.end` bounds the records to `general`. The sums stored
+            // are those that `rows` has left.
             unsafe {
                 rows(self.x, self.weights.add(done * self.job.inputs), first, &mut self.job);
                 done = self.store(done, count);

@@ -3,7 +3,7 @@
 #![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
 
 use super::super::accumulate::accumulate;
-use super::super::args::Job;
+use super::super::args::DotRowsArgs;
 use crate::kernels::packed::channel_record::{BLOCK, BLOCK2, BLOCK3, BLOCK8, CONSTANT, GENERAL, Record, SINGLE};
 use crate::kernels::packed::requantize;
 
@@ -13,7 +13,12 @@ use crate::kernels::packed::requantize;
 /// # Safety
 /// `x` has `2 * inputs` words, `w` a row for each record, there is a record at `at`, every one from there to `end` is valid, and `out` takes four pixels of
 /// `stride` bytes.
-pub(in super::super) unsafe fn rows(x: *const i32, w: *const i8, at: *const Record, job: &mut Job) -> *const Record {
+pub(in super::super) unsafe fn rows(
+    x: *const i32,
+    w: *const i8,
+    at: *const Record,
+    job: &mut DotRowsArgs,
+) -> *const Record {
     debug_assert_ne!(at, job.end, "the loops of cores take the first record unseen");
     let (mut w, mut at) = (w, at);
     while at != job.end {
@@ -43,13 +48,13 @@ pub(in super::super) unsafe fn rows(x: *const i32, w: *const i8, at: *const Reco
 /// The four sums of one row in the blocks that `code` names.
 ///
 /// # Safety
-/// As for [`accumulate`]; the block divides `inputs`.
+/// As for [`accumulate`]; the block of `code` divides `inputs`.
 #[inline(always)]
 unsafe fn in_blocks(x: *const i32, w: *const i8, inputs: usize, bias: i32, code: i32) -> [i32; 4] {
     if code & CONSTANT != 0 {
         return [bias; 4];
     }
-    // SAFETY: passed on.
+    // SAFETY: each arm is the block that `code` names, which divides `inputs`; the caller guarantees the words at `x` and the bytes at `w`.
     unsafe {
         match code & BLOCK {
             BLOCK2 => accumulate::<2>(x, w, inputs, bias),

@@ -5,7 +5,7 @@
 
 #![cfg(kernel_isa = "rv32im")]
 
-use super::super::args::Job;
+use super::super::args::DotRowsArgs;
 use crate::kernels::packed::channel_record::{Record, Words};
 
 macro_rules! rv {
@@ -105,9 +105,9 @@ pub(in super::super) unsafe extern "C" fn rows(
     x: *const i32,
     w: *const i8,
     at: *const Record,
-    job: &mut Job,
+    job: &mut DotRowsArgs,
 ) -> *const Record {
-    naked!(Job { half, out, stride, end, twice, left, inputs, sums }, Words { bias, multiplier, code } =>
+    naked!(DotRowsArgs { half, out, stride, end, twice, left, inputs, sums }, Words { bias, multiplier, code } =>
         ".option push",
         ".option arch, +m",
         save!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11" "ra"),

@@ -1,4 +1,4 @@
-//! [`threes`] for ARMv6-M: 15 instructions a tap of three windows, in pairs.
+//! [`dwconv_1x3`] for ARMv6-M: 15 instructions a tap of three windows, in pairs.
 //!
 //! r0 taps, r1 a tap, r2 a weight, r3 from window to window, r7 twice that, r4-r6 sums, r8 weights, r9 from tap to tap, r10 the end of a row's weights, r11 the
 //! job, r12 output, lr free. The compiler has no registers for them.
@@ -7,14 +7,14 @@
 
 use core::mem::offset_of;
 
-use super::super::args::Threes;
+use super::super::args::Dwconv1x3Args;
 use crate::kernels::packed::requantize;
 
-/// What the loop finds at its job: [`Threes`], and behind it parts of the multiplier.
+/// Arguments of the loop: [`Dwconv1x3Args`], and behind it parts of the multiplier. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 #[repr(C)]
 struct Frame<'a> {
-    job: &'a mut Threes,
-    /// What the products of an accumulator take first: half of the mantissa, or eight bits of it in the single form.
+    job: &'a mut Dwconv1x3Args,
+    /// First factor of an accumulator: the low half of the mantissa, or eight bits of it in the single form.
     low: i32,
     /// The other half, or the next eight bits.
     middle: i32,
@@ -25,9 +25,9 @@ struct Frame<'a> {
 /// All groups of the lines.
 ///
 /// # Safety
-/// Every tap is there, weights for them, and every output.
+/// Every tap of every window is readable, and every output writable; `weights` has a byte for each tap.
 #[inline(always)]
-pub(in super::super) unsafe fn threes(job: &mut Threes) {
+pub(in super::super) unsafe fn dwconv_1x3(job: &mut Dwconv1x3Args) {
     let left = job.code >> 8;
     let [low, middle, high] = match left {
         0 => [job.multiplier & 0xffff, job.multiplier >> 16, 1 << 14],
@@ -35,9 +35,9 @@ pub(in super::super) unsafe fn threes(job: &mut Threes) {
     };
     let frame = Frame { job, low, middle, high };
     match left {
-        // SAFETY: passed on.
+        // SAFETY: `frame.job` is the caller's: its taps, weights and outputs are valid (fn docs). The code is of the short form.
         0 => unsafe { short(&frame) },
-        // SAFETY: passed on.
+        // SAFETY: `frame.job` is the caller's: its taps, weights and outputs are valid (fn docs). The code is of the single form.
         _ => unsafe { single(&frame) },
     }
 }
@@ -46,7 +46,7 @@ consecutive!(Frame<'_>: job, low, middle, high);
 const _: () = assert!(offset_of!(Frame<'_>, job) == 0);
 
 frame! {
-    /// What is on the stack of it; a word is not used.
+    /// Words on the stack; one more is not used.
     Parts { low_part, middle_part, high_part }
 }
 
@@ -189,12 +189,12 @@ macro_rules! m0 {
     };
 }
 
-macro_rules! threes {
+macro_rules! outputs_1x3 {
     ($($name:ident)*) => { $(
         #[unsafe(naked)]
         unsafe extern "C" fn $name(frame: &Frame<'_>) {
             naked!(
-                Threes {
+                Dwconv1x3Args {
                     bias, addend, code, x, out, stride, right, next, weights, leaps, rest, down, weights_end, group, groups, back, back_out, step,
                     lines, left,
                 },
@@ -206,4 +206,4 @@ macro_rules! threes {
     )* };
 }
 
-threes!(short single);
+outputs_1x3!(short single);

@@ -1,35 +1,35 @@
-//! [`threes`] for ARMv7-M: where windows slide, six instructions a tap of all three and two a row for every three; nine a tap of others.
+//! [`dwconv_1x3`] for ARMv7-M: where windows slide, six instructions a tap of all three and two a row for every three; nine a tap of others.
 //!
 //! r0 taps, r1 weights, r2 their end or what is left, r3 from tap to tap, r4 output, r5 its stride, r6 the job, r7-r9 sums, r10-r12 taps or, in windows that do
 //! not slide, r10 from window to window, lr a weight. The compiler has no registers for them.
 
 #![cfg(kernel_isa = "armv7m")]
 
-use super::super::args::Threes;
+use super::super::args::Dwconv1x3Args;
 
 /// All groups of the lines.
 ///
 /// # Safety
-/// Every tap is there, weights for them, and every output.
+/// Every tap of every window is readable, and every output writable; `weights` has a byte for each tap.
 #[inline(always)]
-pub(in super::super) unsafe fn threes(job: &mut Threes) {
+pub(in super::super) unsafe fn dwconv_1x3(job: &mut Dwconv1x3Args) {
     match (job.right == job.next, job.code >> 8) {
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows slide by one tap, short form.
         (true, 0) => unsafe { slide(job) },
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows slide by one tap, single form.
         (true, _) => unsafe { single_slide(job) },
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows any distance apart, short form.
         (false, 0) => unsafe { jump(job) },
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows any distance apart, single form.
         (false, _) => unsafe { single_jump(job) },
     }
 }
 
-consecutive!(Threes: multiplier, addend);
-consecutive!(Threes: out, stride);
-consecutive!(Threes: down, weights_end);
-consecutive!(Threes: back, back_out);
-consecutive!(Threes: step, lines);
+consecutive!(Dwconv1x3Args: multiplier, addend);
+consecutive!(Dwconv1x3Args: out, stride);
+consecutive!(Dwconv1x3Args: down, weights_end);
+consecutive!(Dwconv1x3Args: back, back_out);
+consecutive!(Dwconv1x3Args: step, lines);
 
 macro_rules! m3 {
     (tap $first:literal $second:literal $third:literal) => { concat!(
@@ -135,35 +135,35 @@ macro_rules! m3 {
 }
 
 #[unsafe(naked)]
-unsafe extern "C" fn slide(job: &mut Threes) {
+unsafe extern "C" fn slide(job: &mut Dwconv1x3Args) {
     naked!(
-        Threes { bias, multiplier, code, x, out, right, weights, leaps, rest, down, group, groups, back, step, lines, left } =>
+        Dwconv1x3Args { bias, multiplier, code, x, out, right, weights, leaps, rest, down, group, groups, back, step, lines, left } =>
         ".cpu cortex-m3", m3!(lines slide short)
     )
 }
 
 #[unsafe(naked)]
-unsafe extern "C" fn single_slide(job: &mut Threes) {
+unsafe extern "C" fn single_slide(job: &mut Dwconv1x3Args) {
     naked!(
-        Threes { bias, multiplier, code, x, out, right, weights, leaps, rest, down, group, groups, back, step, lines, left } =>
+        Dwconv1x3Args { bias, multiplier, code, x, out, right, weights, leaps, rest, down, group, groups, back, step, lines, left } =>
         ".cpu cortex-m3", m3!(lines slide single);
-        second_byte_of_code = const core::mem::offset_of!(Threes, code) + 1
+        second_byte_of_code = const core::mem::offset_of!(Dwconv1x3Args, code) + 1
     )
 }
 
 #[unsafe(naked)]
-unsafe extern "C" fn jump(job: &mut Threes) {
+unsafe extern "C" fn jump(job: &mut Dwconv1x3Args) {
     naked!(
-        Threes { bias, multiplier, code, x, out, right, next, weights, leaps, rest, down, group, groups, back, step, lines, left } =>
+        Dwconv1x3Args { bias, multiplier, code, x, out, right, next, weights, leaps, rest, down, group, groups, back, step, lines, left } =>
         ".cpu cortex-m3", m3!(lines jump short)
     )
 }
 
 #[unsafe(naked)]
-unsafe extern "C" fn single_jump(job: &mut Threes) {
+unsafe extern "C" fn single_jump(job: &mut Dwconv1x3Args) {
     naked!(
-        Threes { bias, multiplier, code, x, out, right, next, weights, leaps, rest, down, group, groups, back, step, lines, left } =>
+        Dwconv1x3Args { bias, multiplier, code, x, out, right, next, weights, leaps, rest, down, group, groups, back, step, lines, left } =>
         ".cpu cortex-m3", m3!(lines jump single);
-        second_byte_of_code = const core::mem::offset_of!(Threes, code) + 1
+        second_byte_of_code = const core::mem::offset_of!(Dwconv1x3Args, code) + 1
     )
 }

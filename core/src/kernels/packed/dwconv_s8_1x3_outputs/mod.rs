@@ -17,7 +17,7 @@ use portable as loops;
 #[cfg(kernel_isa = "rv32im")]
 use rv32im as loops;
 
-use super::args::Threes;
+use super::args::Dwconv1x3Args;
 
 /// Whether the loop slides, on this core, over windows that do: elsewhere registers are fewer than that takes.
 const SLIDES: bool = !cfg!(kernel_isa = "armv6m");
@@ -35,9 +35,9 @@ pub(super) const fn leap(slides: bool) -> usize {
 /// All groups of the lines.
 ///
 /// # Safety
-/// Every tap is there, weights for them, and every output.
+/// Every tap of every window is readable, and every output writable; `weights` has a byte for each tap.
 #[inline(always)]
-pub(super) unsafe fn threes(job: &mut Threes) {
-    // SAFETY: passed on.
-    unsafe { loops::threes(job) };
+pub(super) unsafe fn dwconv_1x3(job: &mut Dwconv1x3Args) {
+    // SAFETY: the condition of the core's loop is that of this function.
+    unsafe { loops::dwconv_1x3(job) };
 }

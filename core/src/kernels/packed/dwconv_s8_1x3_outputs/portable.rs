@@ -1,32 +1,32 @@
-//! [`threes`] in Rust.
+//! [`dwconv_1x3`] in Rust.
 
 #![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
 
-use super::super::args::Threes;
+use super::super::args::Dwconv1x3Args;
 use crate::kernels::packed::requantize;
 
 /// All groups of the lines.
 ///
 /// # Safety
-/// Every tap is there, weights for them, and every output.
+/// Every tap of every window is readable, and every output writable; `weights` has a byte for each tap.
 #[inline(always)]
-pub(in super::super) unsafe fn threes(job: &mut Threes) {
+pub(in super::super) unsafe fn dwconv_1x3(job: &mut Dwconv1x3Args) {
     match (job.right == job.next, job.code >> 8) {
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows slide by one tap, short form.
         (true, 0) => unsafe { lines::<true, true>(job) },
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows slide by one tap, single form.
         (true, _) => unsafe { lines::<true, false>(job) },
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows any distance apart, short form.
         (false, 0) => unsafe { lines::<false, true>(job) },
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows any distance apart, single form.
         (false, _) => unsafe { lines::<false, false>(job) },
     }
 }
 
 /// # Safety
-/// As for [`threes`].
+/// As for [`dwconv_1x3`].
 #[inline(never)]
-unsafe fn lines<const SLIDES: bool, const SHORT: bool>(job: &mut Threes) {
+unsafe fn lines<const SLIDES: bool, const SHORT: bool>(job: &mut Dwconv1x3Args) {
     let (mut x, mut out) = (job.x, job.out);
     let bits = ((job.code >> 8) as u32).wrapping_sub(1);
     for _ in 0..job.lines {
@@ -69,16 +69,16 @@ unsafe fn lines<const SLIDES: bool, const SHORT: bool>(job: &mut Threes) {
 /// A row of windows that slide: the sums, and where taps and weights go on.
 ///
 /// # Safety
-/// As for [`threes`].
+/// As for [`dwconv_1x3`].
 #[inline(always)]
 unsafe fn slide(
-    job: &Threes,
+    job: &Dwconv1x3Args,
     [mut a, mut b, mut c]: [i32; 3],
     x: *const i8,
     w: *const i8,
 ) -> ([i32; 3], *const i8, *const i8) {
     let right = job.right;
-    // SAFETY: a tap or a weight that is there, as the caller promises.
+    // SAFETY: `x` is at a tap of the row's windows, or at one of its weights; the caller guarantees all of them.
     let at = |x: *const i8| unsafe { i32::from(*x) };
     let (mut first, mut second) = (at(x), at(x.wrapping_add(right)));
     let (mut x, mut w) = (x.wrapping_add(right.wrapping_mul(2)), w);
@@ -112,9 +112,9 @@ unsafe fn slide(
 /// A row of other windows.
 ///
 /// # Safety
-/// As for [`threes`].
+/// As for [`dwconv_1x3`].
 #[inline(always)]
-unsafe fn row(job: &Threes, mut sums: [i32; 3], x: *const i8, w: *const i8) -> ([i32; 3], *const i8, *const i8) {
+unsafe fn row(job: &Dwconv1x3Args, mut sums: [i32; 3], x: *const i8, w: *const i8) -> ([i32; 3], *const i8, *const i8) {
     let (mut x, mut w) = (x, w);
     let [mut y, mut z] = [x.wrapping_add(job.next), x.wrapping_add(job.next.wrapping_mul(2))];
     for _ in 0..job.leaps.wrapping_add(job.rest) {

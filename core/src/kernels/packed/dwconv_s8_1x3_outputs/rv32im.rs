@@ -1,4 +1,4 @@
-//! [`threes`] for RV32IM: where windows slide, nine instructions a tap of all three and two for every three; 13 a tap of others.
+//! [`dwconv_1x3`] for RV32IM: where windows slide, nine instructions a tap of all three and two for every three; 13 a tap of others.
 //!
 //! a0 taps, a1 weights, a2 their end, a3 from tap to tap, a4 output, a5 its stride, a6 addend, a7 the job, t0-t2 sums, t3 a weight, t4 free, s0 multiplier, s1
 //! code, s2 bias, s3 from row to row, s4 the weights' end, s5 and s6 weights that are taken at a time and those left, s7 weights, s8 those of a row that are
@@ -8,22 +8,22 @@
 
 use core::mem::offset_of;
 
-use super::super::args::Threes;
+use super::super::args::Dwconv1x3Args;
 
 /// All groups of the lines.
 ///
 /// # Safety
-/// Every tap is there, weights for them, and every output.
+/// Every tap of every window is readable, and every output writable; `weights` has a byte for each tap.
 #[inline(always)]
-pub(in super::super) unsafe fn threes(job: &mut Threes) {
+pub(in super::super) unsafe fn dwconv_1x3(job: &mut Dwconv1x3Args) {
     match (job.right == job.next, job.code >> 8) {
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows slide by one tap, short form.
         (true, 0) => unsafe { slide(job) },
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows slide by one tap, single form.
         (true, _) => unsafe { single_slide(job) },
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows any distance apart, short form.
         (false, 0) => unsafe { jump(job) },
-        // SAFETY: passed on.
+        // SAFETY: taps, weights and outputs are valid (fn docs); windows any distance apart, single form.
         (false, _) => unsafe { single_jump(job) },
     }
 }
@@ -134,12 +134,12 @@ macro_rules! rv {
     };
 }
 
-macro_rules! threes {
+macro_rules! outputs_1x3 {
     ($($name:ident $row:tt $form:tt ($($field:ident)?) ($($operand:tt)*);)*) => { $(
         #[unsafe(naked)]
-        unsafe extern "C" fn $name(job: &mut Threes) {
+        unsafe extern "C" fn $name(job: &mut Dwconv1x3Args) {
             naked!(
-                Threes {
+                Dwconv1x3Args {
                     bias, multiplier, addend, code, x, out, stride, right, weights, leaps, rest, down, weights_end, group, groups, back, back_out,
                     step, lines, left, $($field,)?
                 } =>
@@ -150,9 +150,9 @@ macro_rules! threes {
     )* };
 }
 
-threes! {
+outputs_1x3! {
     slide slide short () ();
-    single_slide slide single () (left_of_code = const offset_of!(Threes, code) + 1);
+    single_slide slide single () (left_of_code = const offset_of!(Dwconv1x3Args, code) + 1);
     jump jump short (next) ();
-    single_jump jump single (next) (left_of_code = const offset_of!(Threes, code) + 1);
+    single_jump jump single (next) (left_of_code = const offset_of!(Dwconv1x3Args, code) + 1);
 }

@@ -1,4 +1,4 @@
-//! [`plane3`] for ARMv6-M: 27 times load, multiply, add, and 9 loads of weights for three outputs.
+//! [`dwconv_3x3_plane`] for ARMv6-M: 27 times load, multiply, add, and 9 loads of weights for three outputs.
 //!
 //! The plane's bytes are unsigned (`FLIP`), since only those load from a register and a constant; the sums start 128 times the weights' sum lower.
 //!
@@ -7,15 +7,15 @@
 
 #![cfg(kernel_isa = "armv6m")]
 
-use super::super::args::{FLIP, Plane};
+use super::super::args::{Dwconv3x3PlaneArgs, FLIP};
 use crate::kernels::packed::requantize;
 
-/// What the loop copies onto the stack. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
+/// Arguments that the loop copies onto the stack. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 #[repr(C)]
 struct Frame {
     weights: [i32; 9],
     bias: i32,
-    /// What the products of an accumulator take first: half of the mantissa, or eight bits of it in the single form.
+    /// First factor of an accumulator: the low half of the mantissa, or eight bits of it in the single form.
     low: i32,
     /// The other half, or the next eight bits.
     middle: i32,
@@ -25,7 +25,7 @@ struct Frame {
     groups_left: usize,
     end: *const i8,
     groups: usize,
-    /// What r11 is to hold.
+    /// Value of r11.
     high: i32,
     back: usize,
     back_out: usize,
@@ -43,9 +43,9 @@ const _: () = assert!(FLIP == 0x80 && size_of::<Frame>() == 104);
 /// All outputs of the channel; windows are `stride` columns apart, 1 or 2.
 ///
 /// # Safety
-/// The plane holds every window, and `out` every output.
+/// The plane holds every window, and `out` takes every output; `weights` has nine bytes.
 #[inline(always)]
-pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
+pub(in super::super) unsafe fn dwconv_3x3_plane(plane: &Dwconv3x3PlaneArgs, stride: usize) {
     // SAFETY: nine weights.
     let weights: [i32; 9] = core::array::from_fn(|i| i32::from(unsafe { *plane.weights.add(i) }));
     let [low, middle, high] = match plane.code >> 8 {
@@ -73,13 +73,13 @@ pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
         step_out: plane.step_out,
     };
     match (stride, plane.code >> 8) {
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 1, short form.
         (1, 0) => unsafe { stride_1(&frame) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 2, short form.
         (_, 0) => unsafe { stride_2(&frame) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 1, single form.
         (1, _) => unsafe { single_stride_1(&frame) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 2, single form.
         _ => unsafe { single_stride_2(&frame) },
     }
 }

@@ -1,13 +1,13 @@
-//! [`plane3`] for ARMv7-M: 15 loads, 27 MLA and 9 loads of weights for three outputs.
+//! [`dwconv_3x3_plane`] for ARMv7-M: 15 loads, 27 MLA and 9 loads of weights for three outputs.
 //!
 //! r0-r2 three rows of the plane, r3 weights, r4 output, r5 its stride, r6 twice the groups left, r7-r9 sums, r10 a tap, r11, r12 and lr three weights. The
 //! compiler, which spills here, takes twice the instructions.
 
 #![cfg(kernel_isa = "armv7m")]
 
-use super::super::args::Plane;
+use super::super::args::Dwconv3x3PlaneArgs;
 
-consecutive!(Plane: bias, multiplier, addend, code, plane, pitch, weights, out, stride, end, groups, back, back_out, step, step_out);
+consecutive!(Dwconv3x3PlaneArgs: bias, multiplier, addend, code, plane, pitch, weights, out, stride, end, groups, back, back_out, step, step_out);
 
 frame!(
     /// The frame: where windows stop, what requantises, and the address of `plane` in the arguments.
@@ -18,17 +18,17 @@ consecutive!(Frame: multiplier, addend, code);
 /// All outputs of the channel; windows are `stride` columns apart, 1 or 2.
 ///
 /// # Safety
-/// The plane holds every window, and `out` every output.
+/// The plane holds every window, and `out` takes every output; `weights` has nine bytes.
 #[inline(always)]
-pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
+pub(in super::super) unsafe fn dwconv_3x3_plane(plane: &Dwconv3x3PlaneArgs, stride: usize) {
     match (stride, plane.code >> 8) {
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 1, short form.
         (1, 0) => unsafe { stride_1(plane) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 2, short form.
         (_, 0) => unsafe { stride_2(plane) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 1, single form.
         (1, _) => unsafe { single_stride_1(plane) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 2, single form.
         _ => unsafe { single_stride_2(plane) },
     }
 }
@@ -152,27 +152,27 @@ macro_rules! m3 {
 }
 
 #[unsafe(naked)]
-unsafe extern "C" fn stride_1(plane: &Plane) {
+unsafe extern "C" fn stride_1(plane: &Dwconv3x3PlaneArgs) {
     naked!(
-        Plane { plane, end, groups, back, step },
+        Dwconv3x3PlaneArgs { plane, end, groups, back, step },
         Frame { stop, bias, multiplier, code, place } =>
         ".cpu cortex-m3", m3!(plane 1 short)
     )
 }
 
 #[unsafe(naked)]
-unsafe extern "C" fn stride_2(plane: &Plane) {
+unsafe extern "C" fn stride_2(plane: &Dwconv3x3PlaneArgs) {
     naked!(
-        Plane { plane, end, groups, back, step },
+        Dwconv3x3PlaneArgs { plane, end, groups, back, step },
         Frame { stop, bias, multiplier, code, place } =>
         ".cpu cortex-m3", m3!(plane 2 short)
     )
 }
 
 #[unsafe(naked)]
-unsafe extern "C" fn single_stride_1(plane: &Plane) {
+unsafe extern "C" fn single_stride_1(plane: &Dwconv3x3PlaneArgs) {
     naked!(
-        Plane { plane, end, groups, back, step },
+        Dwconv3x3PlaneArgs { plane, end, groups, back, step },
         Frame { stop, bias, multiplier, code, place } =>
         ".cpu cortex-m3", m3!(plane 1 single);
         second_byte_of_code = const core::mem::offset_of!(Frame, code) + 1
@@ -180,9 +180,9 @@ unsafe extern "C" fn single_stride_1(plane: &Plane) {
 }
 
 #[unsafe(naked)]
-unsafe extern "C" fn single_stride_2(plane: &Plane) {
+unsafe extern "C" fn single_stride_2(plane: &Dwconv3x3PlaneArgs) {
     naked!(
-        Plane { plane, end, groups, back, step },
+        Dwconv3x3PlaneArgs { plane, end, groups, back, step },
         Frame { stop, bias, multiplier, code, place } =>
         ".cpu cortex-m3", m3!(plane 2 single);
         second_byte_of_code = const core::mem::offset_of!(Frame, code) + 1

@@ -1,27 +1,27 @@
-//! [`plane3`] in Rust.
+//! [`dwconv_3x3_plane`] in Rust.
 
 #![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
 
-use super::super::args::Plane;
+use super::super::args::Dwconv3x3PlaneArgs;
 use crate::kernels::packed::requantize;
 
 /// All outputs of the channel; windows are `stride` columns apart, 1 or 2.
 ///
 /// # Safety
-/// The plane holds every window, and `out` every output.
+/// The plane holds every window, and `out` takes every output; `weights` has nine bytes.
 #[inline(always)]
-pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
+pub(in super::super) unsafe fn dwconv_3x3_plane(plane: &Dwconv3x3PlaneArgs, stride: usize) {
     match stride {
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); windows are one column apart.
         1 => unsafe { rows::<1>(plane) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); windows are two columns apart.
         _ => unsafe { rows::<2>(plane) },
     }
 }
 
 /// # Safety
-/// As for [`plane3`].
-unsafe fn rows<const STRIDE: usize>(plane: &Plane) {
+/// As for [`dwconv_3x3_plane`].
+unsafe fn rows<const STRIDE: usize>(plane: &Dwconv3x3PlaneArgs) {
     let (mut taps, mut out) = (plane.plane, plane.out);
     let finish = |sum| match plane.code >> 8 {
         0 => requantize::short(sum, plane.multiplier, plane.code, plane.addend),

@@ -1,26 +1,26 @@
-//! [`plane3`] for RV32IM, with all nine weights in registers.
+//! [`dwconv_3x3_plane`] for RV32IM, with all nine weights in registers.
 //!
 //! a0-a2 three rows of the plane, a3 output, a4 its stride, a5 twice the groups left, a6 addend, a7 the job, s0-s8 weights, s9 bias, s10 multiplier, s11 code,
 //! t0-t2 sums, t3 a tap, t5 and t6 the limits. The compiler, which spills here, takes 1.4 times the instructions.
 
 #![cfg(kernel_isa = "rv32im")]
 
-use super::super::args::Plane;
+use super::super::args::Dwconv3x3PlaneArgs;
 
 /// All outputs of the channel; windows are `stride` columns apart, 1 or 2.
 ///
 /// # Safety
-/// The plane holds every window, and `out` every output.
+/// The plane holds every window, and `out` takes every output; `weights` has nine bytes.
 #[inline(always)]
-pub(in super::super) unsafe fn plane3(plane: &Plane, stride: usize) {
+pub(in super::super) unsafe fn dwconv_3x3_plane(plane: &Dwconv3x3PlaneArgs, stride: usize) {
     match (stride, plane.code >> 8) {
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 1, short form.
         (1, 0) => unsafe { stride_1(plane) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 2, short form.
         (_, 0) => unsafe { stride_2(plane) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 1, single form.
         (1, _) => unsafe { single_stride_1(plane) },
-        // SAFETY: passed on.
+        // SAFETY: plane, weights and outputs are valid (fn docs); stride 2, single form.
         _ => unsafe { single_stride_2(plane) },
     }
 }
@@ -132,9 +132,9 @@ macro_rules! rv {
 macro_rules! planes {
     ($($name:ident $stride:tt $form:tt)*) => { $(
         #[unsafe(naked)]
-        unsafe extern "C" fn $name(plane: &Plane) {
+        unsafe extern "C" fn $name(plane: &Dwconv3x3PlaneArgs) {
             naked!(
-                Plane {
+                Dwconv3x3PlaneArgs {
                     bias, multiplier, addend, code, plane, pitch, weights, out, stride, end, groups, back, back_out, step, step_out,
                 } =>
                 rv!(plane $stride $form)

@@ -1,4 +1,4 @@
-//! [`points`] for ARMv6-M: eight instructions a tap.
+//! [`dwconv_single_output`] for ARMv6-M: eight instructions a tap.
 //!
 //! r0 a tap's place, r1 a tap, r2 a weight's place, r3 a weight, r4 the sum, r5 taps of a row that are left, r6 from tap to tap, r7 zero, r8 taps and r9
 //! weights of the channel, r10 its record, r11 output, r12 rows, lr the job. Requantising goes as in `requant`.
@@ -7,20 +7,20 @@
 
 use core::mem::offset_of;
 
-use super::super::args::Points;
+use super::super::args::DwconvSingleOutputArgs;
 use crate::kernels::packed::channel_record::Words;
 
-consecutive!(Points: x, weights, records, out);
-const _: () = assert!(offset_of!(Points, x) == 0);
+consecutive!(DwconvSingleOutputArgs: x, weights, records, out);
+const _: () = assert!(offset_of!(DwconvSingleOutputArgs, x) == 0);
 
 /// Channels from the job's on, until one that is neither of the short nor of the single form, or their end: there the job is afterwards.
 ///
 /// # Safety
-/// Every tap is there, weights for them, and every output; there is a channel.
+/// Every tap of every window is readable, and every output writable; `weights` has a row for each channel; there is a channel at least.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn points(job: &mut Points) {
+pub(in super::super) unsafe extern "C" fn dwconv_single_output(job: &mut DwconvSingleOutputArgs) {
     naked!(
-        Points { end, right, down, columns, rows, row_bytes, twice, half, right_shift }, Words { bias, multiplier, code } =>
+        DwconvSingleOutputArgs { end, right, down, columns, rows, row_bytes, twice, half, right_shift }, Words { bias, multiplier, code } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",

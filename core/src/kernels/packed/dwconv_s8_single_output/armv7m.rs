@@ -1,14 +1,14 @@
-//! [`points`] for ARMv7-M: five instructions a tap, in pairs.
+//! [`dwconv_single_output`] for ARMv7-M: five instructions a tap, in pairs.
 //!
 //! r0 the job, r1 taps and r2 weights of the channel, r3 its record, r4 the sum, r5 a tap's place, then the multiplier, r6 a weight's place, r7 the code, r8
 //! from tap to tap, r9 pairs of taps, r10 and r11 a tap and a weight, r12 output, lr rows.
 
 #![cfg(kernel_isa = "armv7m")]
 
-use super::super::args::Points;
+use super::super::args::DwconvSingleOutputArgs;
 
-consecutive!(Points: x, weights, records, out);
-consecutive!(Points: half, left);
+consecutive!(DwconvSingleOutputArgs: x, weights, records, out);
+consecutive!(DwconvSingleOutputArgs: half, left);
 
 macro_rules! m3 {
     (tap) => {
@@ -19,11 +19,11 @@ macro_rules! m3 {
 /// Channels from the job's on, until one that is neither of the short nor of the single form, or their end: there the job is afterwards.
 ///
 /// # Safety
-/// Every tap is there, weights for them, and every output; there is a channel.
+/// Every tap of every window is readable, and every output writable; `weights` has a row for each channel; there is a channel at least.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn points(job: &mut Points) {
+pub(in super::super) unsafe extern "C" fn dwconv_single_output(job: &mut DwconvSingleOutputArgs) {
     naked!(
-        Points { x, records, end, right, down, columns, rows, row_bytes, twice, half } =>
+        DwconvSingleOutputArgs { x, records, end, right, down, columns, rows, row_bytes, twice, half } =>
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
         "ldrd r1, r2, [r0, #{x}]", // weights

@@ -15,4 +15,4 @@ use portable as loops;
 #[cfg(kernel_isa = "rv32im")]
 use rv32im as loops;
 
-pub(super) use loops::points;
+pub(super) use loops::dwconv_single_output;

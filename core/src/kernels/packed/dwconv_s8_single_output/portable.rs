@@ -1,19 +1,19 @@
-//! [`points`] in Rust.
+//! [`dwconv_single_output`] in Rust.
 
 #![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
 
-use super::super::args::Points;
+use super::super::args::DwconvSingleOutputArgs;
 use crate::kernels::packed::channel_record::{CONSTANT, GENERAL, SINGLE};
 use crate::kernels::packed::requantize;
 
 /// Channels from the job's on, until one that is neither of the short nor of the single form, or their end: there the job is afterwards.
 ///
 /// # Safety
-/// Every tap is there, weights for them, and every output; there is a channel.
+/// Every tap of every window is readable, and every output writable; `weights` has a row for each channel; there is a channel at least.
 #[inline(always)]
-pub(in super::super) unsafe fn points(job: &mut Points) {
+pub(in super::super) unsafe fn dwconv_single_output(job: &mut DwconvSingleOutputArgs) {
     debug_assert_ne!(job.records, job.end, "the loops of cores take the first record unseen");
-    // SAFETY: records up to the end, as the caller promises.
+    // SAFETY: `job.records` is one of the records, which the caller guarantees, or their end, where it is not read on.
     while let Some(&[bias, multiplier, code]) = unsafe { job.records.as_ref() }.filter(|_| job.records != job.end) {
         if code & (CONSTANT | GENERAL) != 0 {
             return;

@@ -1,21 +1,21 @@
-//! [`points`] for RV32IM: seven instructions a tap.
+//! [`dwconv_single_output`] for RV32IM: seven instructions a tap.
 //!
 //! a0 the job, a1 taps and a2 weights of the channel, a3 its record, a4 output, a5 from tap to tap, a6 the sum, a7 the code, t0 a tap's place, then the
 //! multiplier, t1 a weight's place, then the addend, t2 the end of a row's weights, t3 rows, t4 and t5 free.
 
 #![cfg(kernel_isa = "rv32im")]
 
-use super::super::args::Points;
+use super::super::args::DwconvSingleOutputArgs;
 use super::super::channel_record::Words;
 
 /// Channels from the job's on, until one that is neither of the short nor of the single form, or their end: there the job is afterwards.
 ///
 /// # Safety
-/// Every tap is there, weights for them, and every output; there is a channel.
+/// Every tap of every window is readable, and every output writable; `weights` has a row for each channel; there is a channel at least.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn points(job: &mut Points) {
+pub(in super::super) unsafe extern "C" fn dwconv_single_output(job: &mut DwconvSingleOutputArgs) {
     naked!(
-        Points { x, weights, records, out, end, right, down, columns, rows, row_bytes, twice, half, left },
+        DwconvSingleOutputArgs { x, weights, records, out, end, right, down, columns, rows, row_bytes, twice, half, left },
         Words { bias, multiplier, code } =>
         ".option push",
         ".option arch, +m",

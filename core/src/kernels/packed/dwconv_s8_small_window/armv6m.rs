@@ -1,4 +1,4 @@
-//! [`few`] for ARMv6-M: 13 instructions a tap of three windows, 15 the first; five a tap of one alone.
+//! [`dwconv_small_window`] for ARMv6-M: 13 instructions a tap of three windows, 15 the first; five a tap of one alone.
 //!
 //! r0 where the next tap's weight and offset are, then output, r1 a weight, r2 a tap's place, r3 from window to window, r4-r6 sums, r7 a tap, r8 a window's
 //! first tap, r9 the outputs' stride, r10 addend, r11 from group to group, r12 half, lr the multiplier's upper bits. The taps but for the first are a list of
@@ -11,15 +11,15 @@
 
 use core::mem::offset_of;
 
-use super::super::args::{Few, MOST_TAPS};
+use super::super::args::{DwconvSmallWindowArgs, MOST_TAPS};
 use crate::kernels::packed::requantize;
 
-/// All outputs of the lines, where `few::holds`: the short form's accumulators are below 2^20 in magnitude.
+/// All outputs of the lines, where [`holds`](super::holds): the short form's accumulators are below 2^20 in magnitude.
 ///
 /// # Safety
-/// Every tap is there, and every output.
+/// Every tap of every window is readable, and every output writable.
 #[inline(always)]
-pub(in super::super) unsafe fn few(job: &mut Few) {
+pub(in super::super) unsafe fn dwconv_small_window(job: &mut DwconvSmallWindowArgs) {
     // The short form's product goes by ten bits, as the single one's goes by eight.
     let m = job.multiplier;
     let [low, middle, high] = match job.code >> 8 {
@@ -27,15 +27,15 @@ pub(in super::super) unsafe fn few(job: &mut Few) {
         left => requantize::bytes(m, left as u32 - 1),
     };
     job.own = [low as usize, middle as usize];
-    // SAFETY: passed on.
+    // SAFETY: the taps and outputs of `job` are valid (fn docs), and `job.own` has the parts of the multiplier.
     unsafe { loops(job, high) }
 }
 
 // The first tap is loaded from the start.
-const _: () = assert!(offset_of!(Few, taps) == 0 && MOST_TAPS == 9);
+const _: () = assert!(offset_of!(DwconvSmallWindowArgs, taps) == 0 && MOST_TAPS == 9);
 
 frame! {
-    /// What is on the stack, in the order of the file's head.
+    /// The stack frame, in the order of the file's head.
     Frame { enter_three, enter_one, low, middle, places, job, at, until, apart }
 }
 
@@ -155,11 +155,11 @@ macro_rules! m0 {
 }
 
 /// # Safety
-/// As for [`few`].
+/// As for [`dwconv_small_window`].
 #[unsafe(naked)]
-unsafe extern "C" fn loops(job: &mut Few, high: i32) {
+unsafe extern "C" fn loops(job: &mut DwconvSmallWindowArgs, high: i32) {
     naked!(
-        Few { x, out, next, stride, addend, code, groups, rest, step, lines, count, own },
+        DwconvSmallWindowArgs { x, out, next, stride, addend, code, groups, rest, step, lines, count, own },
         Frame { enter_three, enter_one, low, middle, places, job, at, until, apart } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
@@ -322,6 +322,6 @@ unsafe extern "C" fn loops(job: &mut Few, high: i32) {
         "mov r10, r6",
         "mov r11, r7",
         "pop {{r4-r7, pc}}";
-        second_own = const offset_of!(Few, own) + size_of::<usize>(),
+        second_own = const offset_of!(DwconvSmallWindowArgs, own) + size_of::<usize>(),
     )
 }

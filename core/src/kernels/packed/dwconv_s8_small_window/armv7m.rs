@@ -1,4 +1,4 @@
-//! [`few`] for ARMv7-M: eight instructions a tap of three windows, seven the first; three a tap of one alone.
+//! [`dwconv_small_window`] for ARMv7-M: eight instructions a tap of three windows, seven the first; three a tap of one alone.
 //!
 //! r0 a window's first tap, r1 from window to window, r2 a tap's offset, then the outputs' stride, r3 a weight, r4 a tap, r5-r7 sums, r8 output, r9 the job,
 //! r10 multiplier, r11 addend, r12 code, lr the end of the groups, then outputs that are left. The taps but for the first are a list of code that is entered
@@ -6,12 +6,12 @@
 
 #![cfg(kernel_isa = "armv7m")]
 
-use super::super::args::{Few, MOST_TAPS};
+use super::super::args::{DwconvSmallWindowArgs, MOST_TAPS};
 
 // The lists are of as many, but for the first.
 const _: () = assert!(MOST_TAPS == 9);
-consecutive!(Few: multiplier, addend, code);
-consecutive!(Few: step, lines);
+consecutive!(DwconvSmallWindowArgs: multiplier, addend, code);
+consecutive!(DwconvSmallWindowArgs: step, lines);
 
 macro_rules! m3 {
     // 28 bytes.
@@ -50,11 +50,11 @@ macro_rules! m3 {
 /// All outputs of the lines.
 ///
 /// # Safety
-/// Every tap is there, and every output.
+/// Every tap of every window is readable, and every output writable.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn few(job: &mut Few) {
+pub(in super::super) unsafe extern "C" fn dwconv_small_window(job: &mut DwconvSmallWindowArgs) {
     naked!(
-        Few { taps, x, out, next, stride, multiplier, code, groups, rest, step, lines, count, own } =>
+        DwconvSmallWindowArgs { taps, x, out, next, stride, multiplier, code, groups, rest, step, lines, count, own } =>
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
         "mov r9, r0",
@@ -134,7 +134,7 @@ pub(in super::super) unsafe extern "C" fn few(job: &mut Few) {
         "10:",
         m3!(single "r5", "[r8]"),
         "b 11b";
-        // Where a window alone enters; three enter at the first word.
-        own_of_one = const core::mem::offset_of!(Few, own) + 4,
+        // Entry of a single window; a group of three enters at the first word.
+        own_of_one = const core::mem::offset_of!(DwconvSmallWindowArgs, own) + 4,
     )
 }

@@ -17,12 +17,12 @@ use rv32im as loops;
 
 use super::channel_record::SINGLE;
 
-pub(super) use loops::few;
+pub(super) use loops::dwconv_small_window;
 
 /// Whether weights and the start of sums are shifted as accumulators are before they are multiplied: where products have 64 bits.
 const SHIFTED: bool = !cfg!(kernel_isa = "armv6m");
 
-/// What weights and the start of sums are shifted by to the left, of a code as in [`super::args::Plane`].
+/// Shift of the weights and of the sums' start to the left, by a code as in [`super::args::Dwconv3x3PlaneArgs`].
 #[inline(always)]
 pub(super) const fn left(code: i32) -> u32 {
     match code >> 8 {
@@ -32,7 +32,7 @@ pub(super) const fn left(code: i32) -> u32 {
     }
 }
 
-/// Where the loop counts taps' places from: the first tap of the window's neighbour before it, or its own.
+/// Origin of the tap offsets, in bytes from a window's first tap: 0, or the first tap of the neighbour before it.
 pub(super) const fn origin(next: usize) -> usize {
     if SHIFTED { 0 } else { next.wrapping_neg() }
 }

@@ -1,30 +1,30 @@
-//! [`few`] in Rust.
+//! [`dwconv_small_window`] in Rust.
 
 #![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
 
-use super::super::args::Few;
+use super::super::args::DwconvSmallWindowArgs;
 
 /// All outputs of the lines.
 ///
 /// # Safety
-/// Every tap is there, and every output.
+/// Every tap of every window is readable, and every output writable.
 #[inline(never)]
-pub(in super::super) unsafe fn few(job: &mut Few) {
+pub(in super::super) unsafe fn dwconv_small_window(job: &mut DwconvSmallWindowArgs) {
     let (mut x, mut out) = (job.x, job.out);
     for _ in 0..job.lines {
         let end = x.wrapping_add(job.groups);
         while x != end {
             // All three before one is written.
             let windows = [x, x.wrapping_add(job.next), x.wrapping_add(job.next.wrapping_mul(2))];
-            // SAFETY: passed on.
+            // SAFETY: the group's three windows are windows of the line, whose taps are readable (fn docs).
             for sum in windows.map(|x| unsafe { sum(job, x) }) {
-                // SAFETY: passed on.
+                // SAFETY: `out` is the next of the outputs, one for each window, which are writable (fn docs).
                 out = unsafe { put(job, sum, out) };
             }
             x = x.wrapping_add(job.next.wrapping_mul(3));
         }
         for _ in 0..job.rest {
-            // SAFETY: passed on.
+            // SAFETY: a window behind the groups of three, and its output, both valid (fn docs).
             out = unsafe { put(job, sum(job, x), out) };
             x = x.wrapping_add(job.next);
         }
@@ -35,9 +35,9 @@ pub(in super::super) unsafe fn few(job: &mut Few) {
 /// The sum of a window.
 ///
 /// # Safety
-/// Its taps are there.
+/// The window's taps are readable, the first at `x`.
 #[inline(always)]
-unsafe fn sum(job: &Few, x: *const i8) -> i32 {
+unsafe fn sum(job: &DwconvSmallWindowArgs, x: *const i8) -> i32 {
     let [[_, mut sum], ..] = job.taps;
     for (i, &[weight, at]) in job.taps.iter().take(job.count).enumerate() {
         let at = if i == 0 { 0 } else { at as isize };
@@ -50,9 +50,9 @@ unsafe fn sum(job: &Few, x: *const i8) -> i32 {
 /// An output, of a sum that is shifted; where the next one goes.
 ///
 /// # Safety
-/// The output is there.
+/// `out` is writable.
 #[inline(always)]
-unsafe fn put(job: &Few, sum: i32, out: *mut i8) -> *mut i8 {
+unsafe fn put(job: &DwconvSmallWindowArgs, sum: i32, out: *mut i8) -> *mut i8 {
     let product = i64::from(sum).wrapping_mul(job.multiplier.into());
     let high = (product >> 32) as i32;
     let q = match job.code >> 8 {
@@ -63,7 +63,7 @@ unsafe fn put(job: &Few, sum: i32, out: *mut i8) -> *mut i8 {
         _ => high,
     };
     let value = q.wrapping_add(job.addend).wrapping_shr(job.code as u32 & 0xff);
-    // SAFETY: as the caller promises.
+    // SAFETY: `out` is writable (fn docs).
     unsafe { *out = value.clamp(-128, 127) as i8 };
     out.wrapping_add(job.stride)
 }

@@ -1,4 +1,5 @@
-//! [`few`] for RV32IM: 14 instructions a tap of three windows, 12 the second and the third, 11 the first; six, four and three a tap of one alone.
+//! [`dwconv_small_window`] for RV32IM: 14 instructions a tap of three windows, 12 the second and the third, 11 the first; six, four and three a tap of one
+//! alone.
 //!
 //! a0 a window's first tap, a1 from window to window, a2 a weight, a3 a tap's place, a4 output, a5 its stride, a6 addend, a7 the job, t0-t2 sums, t3 and t4
 //! free, t5 and t6 the limits, s0 multiplier, s1 code, s2 the end of the groups, then outputs that are left, s3 start of the sums, s4 the first weight, s5 from
@@ -7,7 +8,7 @@
 
 #![cfg(kernel_isa = "rv32im")]
 
-use super::super::args::{Few, MOST_TAPS};
+use super::super::args::{DwconvSmallWindowArgs, MOST_TAPS};
 
 const _: () = assert!(MOST_TAPS == 9);
 
@@ -53,11 +54,11 @@ macro_rules! rv {
 /// All outputs of the lines.
 ///
 /// # Safety
-/// Every tap is there, and every output.
+/// Every tap of every window is readable, and every output writable.
 #[unsafe(naked)]
-pub(in super::super) unsafe extern "C" fn few(job: &mut Few) {
+pub(in super::super) unsafe extern "C" fn dwconv_small_window(job: &mut DwconvSmallWindowArgs) {
     naked!(
-        Few { taps, x, out, next, stride, multiplier, addend, code, groups, rest, step, lines, count, own } =>
+        DwconvSmallWindowArgs { taps, x, out, next, stride, multiplier, addend, code, groups, rest, step, lines, count, own } =>
         ".option push",
         ".option arch, +m",
         save!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11"),

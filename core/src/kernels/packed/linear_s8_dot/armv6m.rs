@@ -114,7 +114,7 @@ macro_rules! m0 {
 pub(in super::super) use m0;
 
 frame! {
-    /// What is pushed: registers, and where the sums go.
+    /// Pushed words: registers, and the address of the sums.
     Saved { r8, r9, r10, r11, to }
 }
 
@@ -124,7 +124,7 @@ frame! {
 }
 
 frame! {
-    /// What the loops without blocks push.
+    /// Words pushed by the loops without blocks.
     SavedPair { r8, r9, to }
 }
 

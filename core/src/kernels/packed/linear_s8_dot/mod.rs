@@ -26,7 +26,7 @@ pub(super) use loops::m0;
 #[cfg(kernel_isa = "rv32im")]
 pub(super) use loops::rv;
 
-/// What a dense layer's code has in the place of a channel's number: how often its block of 8 is doubled.
+/// First bit, in a dense layer's code, of how often its block of 8 is doubled; other layers have the channel's number there.
 pub(super) const DOUBLED_AT: u32 = 16;
 
 /// The number of a code's loop, which is the bit of [`divisors`] that allows it: blocks of 4, 2, 3, 8, 16, 32.
@@ -50,10 +50,11 @@ pub(super) fn divisors(inputs: usize) -> u32 {
 /// The sums, in the order of the channels, modulo 2^32.
 ///
 /// # Safety
-/// `words` has two words, `x` a byte for each of `inputs`, a multiple of 4; its [`divisors`] have the number.
+/// 1. Two words at `words` and a byte at `x` for each of `inputs`, a multiple of 4.
+/// 2. `number` is one of the [`divisors`] of `inputs`.
 #[inline(always)]
 pub(super) unsafe fn sums(words: *const i32, x: *const i8, inputs: usize, number: u32, sums: &mut [i32; 4]) {
-    // SAFETY: passed on.
+    // SAFETY: each arm is the block of `number`, which divides `inputs` (point 2); words and bytes are those of point 1.
     unsafe {
         match number {
             0 => loops::by_4(words, x, inputs, sums),
@@ -71,10 +72,10 @@ pub(super) unsafe fn sums(words: *const i32, x: *const i8, inputs: usize, number
 /// there are no more than two.
 ///
 /// # Safety
-/// As for [`sums`], with one word for each input; the number is none of 2 and 5.
+/// As for [`sums`], with one word for each input; `number` is neither 2 nor 5.
 #[inline(always)]
 pub(super) unsafe fn narrow(words: *const i32, x: *const i8, inputs: usize, how: (u32, usize), sums: &mut [i32; 4]) {
-    // SAFETY: passed on.
+    // SAFETY: each arm is the block of `number`, which divides `inputs`; the caller guarantees a word and a byte for each input.
     unsafe {
         match how {
             (0, _) => loops::narrow_by_4(words, x, inputs, sums),
@@ -87,10 +88,10 @@ pub(super) unsafe fn narrow(words: *const i32, x: *const i8, inputs: usize, how:
 }
 
 /// # Safety
-/// As for [`sums`].
+/// As for [`sums`], with `number` 2: three divides `inputs`.
 #[cold]
 #[inline(never)]
 unsafe fn by_3(words: *const i32, x: *const i8, inputs: usize, sums: &mut [i32; 4]) {
-    // SAFETY: passed on.
+    // SAFETY: three divides `inputs`; the caller guarantees two words and a byte for each.
     *sums = unsafe { accumulate::<3>(words, x, inputs, 0) };
 }

@@ -10,7 +10,7 @@ macro_rules! by {
         /// As for [`super::sums`].
         #[inline(always)]
         pub(in super::super) unsafe fn $name(words: *const i32, x: *const i8, inputs: usize, sums: &mut [i32; 4]) {
-            // SAFETY: passed on.
+            // SAFETY: the block divides `inputs`, and words and bytes are there for each input (docs of `super::sums`).
             *sums = unsafe { $sums::<$block>(words, x, inputs, 0) };
         }
     )* };

@@ -4,7 +4,7 @@
 
 use core::mem::offset_of;
 
-use super::Groups;
+use super::LinearGroupsArgs;
 use crate::kernels::packed::channel_record::{Record, Words};
 use crate::kernels::packed::linear_s8_dot::m0;
 use crate::kernels::packed::requantize_4_channels_s8::output;
@@ -32,11 +32,12 @@ macro_rules! one {
 /// of 2, 4 or 8 by the expected code.
 ///
 /// # Safety
-/// As many of each as there are groups, and of the inputs, which are not 0 and whole blocks.
+/// 1. `groups` gives weights, records and outputs for `left` groups, at least one.
+/// 2. The inputs before `end` are readable, `-minus_inputs` of them, which are not 0 and whole blocks.
 #[unsafe(naked)]
-pub(in crate::kernels::packed) unsafe extern "C" fn fours(groups: &mut Groups) {
+pub(in crate::kernels::packed) unsafe extern "C" fn fours(groups: &mut LinearGroupsArgs) {
     naked!(
-        Groups { words, end, minus_inputs, records, y, left, twice, mask, expected, start },
+        LinearGroupsArgs { words, end, minus_inputs, records, y, left, twice, mask, expected, start },
         Words { bias, multiplier, code },
         Frame { fields } =>
         ".cpu cortex-m0",

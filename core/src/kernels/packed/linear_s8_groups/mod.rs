@@ -1,4 +1,4 @@
-//! Groups of four outputs of a fully connected layer, one behind the other: what the loops of the cores that have one are told.
+//! Groups of four outputs of a fully connected layer, one behind the other: arguments of the loops, on the cores that have them.
 
 pub(super) mod armv6m;
 pub(super) mod rv32im;
@@ -8,7 +8,7 @@ use super::linear_s8_dot::DOUBLED_AT;
 
 /// Groups of one block. `#[repr(C)]`; the assembly reads fields by `offset_of!`, and counts on.
 #[repr(C)]
-pub(super) struct Groups {
+pub(super) struct LinearGroupsArgs {
     pub(super) words: *const i32,
     /// Past the inputs, and how many there are, with the sign changed.
     pub(super) end: *const i8,
@@ -19,14 +19,14 @@ pub(super) struct Groups {
     pub(super) left: usize,
     /// `2 * zero_point + 1` of the output.
     pub(super) twice: i32,
-    /// What of a group's codes must be as expected.
+    /// Bits of the codes of a group that must be as in `expected`.
     pub(super) mask: i32,
     pub(super) expected: i32,
-    /// Where totals begin: a block's sum starts at 2^15, which is as often taken off.
+    /// Start of the totals. A block's sum starts at 2^15, which is subtracted here as often as there are blocks.
     pub(super) start: i32,
 }
 
-impl Groups {
+impl LinearGroupsArgs {
     /// Block, and what is no short form.
     const MASK: i32 = BLOCK | -1 << DOUBLED_AT | SINGLE | GENERAL | CONSTANT;
 

@@ -9,9 +9,9 @@ use armv7m as loops;
 #[cfg(not(kernel_isa = "armv7m"))]
 use portable as loops;
 
-/// Where the bytes lie, and how many there are.
+/// Position and number of the bytes to unpack, in lines.
 #[derive(Clone, Copy)]
-pub(super) struct Lines {
+pub(super) struct UnpackLines {
     /// Bytes of a line.
     pub(super) run: usize,
     /// Lines, of which there is one at least.
@@ -20,19 +20,20 @@ pub(super) struct Lines {
     pub(super) skip: usize,
 }
 
-impl Lines {
+impl UnpackLines {
     /// One line.
     pub(super) const fn one(run: usize) -> Self {
         Self { run, count: 1, skip: 0 }
     }
 }
 
-/// The bytes of `lines` at each of four places, two by two into words: `a + (b << 16)`, `c + (d << 16)`. Returns where it stopped.
+/// Unpacks the bytes of `lines` at each of four places, two by two into words: `a + (b << 16)`, `c + (d << 16)`. Returns the end of the words written.
 ///
 /// # Safety
-/// The places are readable for all lines; `words` takes two words for each of their bytes.
+/// 1. `lines.count` lines of `lines.run` bytes, `lines.skip` bytes between them, are readable at each of the four places.
+/// 2. `words` takes two words for each of their bytes.
 #[inline(always)]
-pub(super) unsafe fn unpack([a, b, c, d]: [*const i8; 4], lines: Lines, words: *mut i32) -> *mut i32 {
-    // SAFETY: passed on.
+pub(super) unsafe fn unpack([a, b, c, d]: [*const i8; 4], lines: UnpackLines, words: *mut i32) -> *mut i32 {
+    // SAFETY: the loop reads the lines at each place (point 1) and writes two words for each byte (point 2).
     unsafe { loops::unpack(a, b, c, d, lines.run, words, lines.count, lines.skip) }
 }

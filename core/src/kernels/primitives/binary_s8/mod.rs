@@ -22,7 +22,7 @@ pub(crate) struct ProductS8 {
     zeros: [i8; 2],
     rescale: Rescale,
     #[cfg(kernel_isa = "mve")]
-    vector: mve::Product,
+    vector: mve::MulArgs,
 }
 
 impl ProductS8 {
@@ -32,7 +32,7 @@ impl ProductS8 {
             zeros: [i8::try_from(zero_a).ok()?, i8::try_from(zero_b).ok()?],
             rescale: Rescale::new(multiplier, 255 * 255, i8::try_from(zero).ok()?.into())?,
             #[cfg(kernel_isa = "mve")]
-            vector: mve::Product::new(multiplier, [zero_a, zero_b, zero], [-128, 127]),
+            vector: mve::MulArgs::new(multiplier, [zero_a, zero_b, zero], [-128, 127]),
         })
     }
 
@@ -71,7 +71,7 @@ impl ProductS8 {
         steps: [u32; 2],
         dsp: bool,
     ) -> Option<()> {
-        // What is written may be anything, for all that a compiler knows: copies stay in registers.
+        // The output may alias anything, for all that a compiler knows: copies of the fields stay in registers.
         let Self { zeros, rescale, .. } = *self;
         #[cfg(kernel_isa = "mve")]
         {
@@ -84,7 +84,7 @@ impl ProductS8 {
                     });
                 }
                 [1, 0] => {
-                    // SAFETY: likewise.
+                    // SAFETY: `walk` calls the closure with lines inside the operands; a line has at least one element of `b`.
                     return walk(loops, output, a, b, |line| unsafe {
                         let vector = vector.by(i32::from(line.b.read()));
                         mve::scaled_s8(line.a, line.output, line.count, &vector);
@@ -98,7 +98,7 @@ impl ProductS8 {
             [1, 1] if dsp => walk(loops, output, a, b, |line| unsafe {
                 fours::<false>(line, zeros, rescale);
             }),
-            // SAFETY: likewise.
+            // SAFETY: `walk` calls the closure with lines inside the operands; neighbours in `a` (step 1), a single element in `b` (step 0).
             [1, 0] if dsp => walk(loops, output, a, b, |line| unsafe {
                 fours::<true>(line, zeros, rescale);
             }),
@@ -118,7 +118,8 @@ fn of(a: i8, b: i8, [zero_a, zero_b]: [i8; 2], rescale: Rescale) -> i8 {
 /// Four products at a time. `CONSTANT`: the second operand is a single element.
 ///
 /// # Safety
-/// The line's elements are there; those of its first operand are neighbours, and so are those of the second, where it has more than one.
+/// 1. The line's elements lie inside the operands; `b` has at least one.
+/// 2. The elements of `a` are neighbours; so are those of `b`, unless `CONSTANT`.
 #[inline(always)]
 unsafe fn fours<const CONSTANT: bool>(line: Line<i8, i8, i8>, zeros: [i8; 2], rescale: Rescale) {
     let [zero_a, zero_b] = zeros.map(|zero| {
@@ -126,7 +127,7 @@ unsafe fn fours<const CONSTANT: bool>(line: Line<i8, i8, i8>, zeros: [i8; 2], re
         halves(zero, zero)
     });
     let twice = |x: u32| sadd16(x, x);
-    // SAFETY: as the caller promises.
+    // SAFETY: `line.b` has at least one element (fn docs, point 1).
     let factor = unsafe { i32::from(line.b.read()) } - i32::from(zeros[1]);
     let factor = twice(halves(factor, factor));
     let Line {
@@ -138,7 +139,7 @@ unsafe fn fours<const CONSTANT: bool>(line: Line<i8, i8, i8>, zeros: [i8; 2], re
     } = line;
     let narrow = |twice: i32| rescale.of_twice(twice).clamp(-128, 127) as i8;
     for _ in 0..count / 4 {
-        // SAFETY: four elements of each, as the caller promises.
+        // SAFETY: `count / 4 * 4 <= count`: four elements of `a` and the output, and of `b` unless `CONSTANT`, remain (fn docs). The accesses are unaligned.
         unsafe {
             let x = u32::from_le(a.cast::<u32>().read_unaligned());
             let w = if CONSTANT {
@@ -181,7 +182,7 @@ pub(crate) struct ProductS16 {
     rescale: Rescale,
     limits: [i32; 2],
     #[cfg(kernel_isa = "mve")]
-    vector: mve::Product,
+    vector: mve::MulArgs,
 }
 
 /// All of int16.
@@ -197,14 +198,14 @@ impl ProductS16 {
             rescale: Rescale::new(multiplier, 1 << 30, zero)?,
             limits,
             #[cfg(kernel_isa = "mve")]
-            vector: mve::Product::new(multiplier, zeros, limits),
+            vector: mve::MulArgs::new(multiplier, zeros, limits),
         })
     }
 
     /// Writes the products of a line.
     #[inline(always)]
     pub(crate) fn line(&self, line: Line<i16, i16, i16>) {
-        // What is written may be anything, for all that a compiler knows: copies stay in registers.
+        // The output may alias anything, for all that a compiler knows: copies of the fields stay in registers.
         let Self { rescale, limits, .. } = *self;
         let line = if line.steps[0] == 0 { line.swapped() } else { line };
         #[cfg(kernel_isa = "mve")]
@@ -212,7 +213,7 @@ impl ProductS16 {
             // SAFETY: a line's elements lie inside the operands.
             [1, 1] => return unsafe { mve::products_s16(line.a, line.b, line.output, line.count, &self.vector) },
             [1, 0] => {
-                // SAFETY: likewise.
+                // SAFETY: a line's elements lie inside the operands, and a line has at least one element of `b`.
                 return unsafe {
                     let vector = self.vector.by(i32::from(line.b.read()));
                     mve::scaled_s16(line.a, line.output, line.count, &vector)
@@ -241,7 +242,7 @@ pub(crate) struct SumS16 {
     rescale: Rescale,
     limits: [i32; 2],
     #[cfg(kernel_isa = "mve")]
-    vector: mve::Sum,
+    vector: mve::AddS16Args,
 }
 
 /// One of the terms has the factor 1/2 exactly.
@@ -289,7 +290,7 @@ impl SumS16 {
             rescale: Rescale::new(multiplier, 1 << 30, zero)?,
             limits,
             #[cfg(kernel_isa = "mve")]
-            vector: mve::Sum::new(multipliers, zero, limits),
+            vector: mve::AddS16Args::new(multipliers, zero, limits),
         })
     }
 
@@ -349,7 +350,7 @@ pub(in crate::kernels) mod tests {
         (1 << 30..=i32::MAX, -20_i8..2).prop_map(|(mantissa, shift)| Multiplier { mantissa, shift })
     }
 
-    /// What `line` writes for lines of `count` elements, three of them, of `a` and `b` with these steps.
+    /// Output of `line` for three lines of `count` elements of `a` and `b` with these steps.
     pub(in crate::kernels) fn written<T: Element + Default>(
         a: &[T],
         b: &[T],

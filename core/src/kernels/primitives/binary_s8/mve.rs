@@ -5,10 +5,10 @@
 
 use crate::quant::Multiplier;
 
-/// What products take: `M((a - a_zero) * (b - b_zero)) + zero`, within limits. The multiplier does not shift to the left.
+/// Parameters of a product: `M((a - a_zero) * (b - b_zero)) + zero`, clamped to the limits. The multiplier does not shift to the left.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(in crate::kernels) struct Product {
+pub(in crate::kernels) struct MulArgs {
     /// Negated, as the next one.
     a_zero: i32,
     /// For a single factor, the factor.
@@ -18,9 +18,9 @@ pub(in crate::kernels) struct Product {
     shift: i32,
     limits: [i32; 2],
 }
-consecutive!(Product: a_zero, b_zero, mantissa, zero, shift, limits);
+consecutive!(MulArgs: a_zero, b_zero, mantissa, zero, shift, limits);
 
-impl Product {
+impl MulArgs {
     pub(in crate::kernels) fn new(multiplier: Multiplier, [a_zero, b_zero, zero]: [i32; 3], limits: [i32; 2]) -> Self {
         Self {
             a_zero: a_zero.wrapping_neg(),
@@ -53,19 +53,19 @@ impl Product {
     }
 }
 
-/// What sums of int16 take: `M(A(a * 2^15) ± B(b * 2^15)) + zero`, within limits. No multiplier shifts to the left.
+/// Parameters of a sum of int16: `M(A(a * 2^15) ± B(b * 2^15)) + zero`, clamped to the limits. No multiplier shifts to the left.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(in crate::kernels) struct Sum {
+pub(in crate::kernels) struct AddS16Args {
     mantissas: [i32; 3],
     zero: i32,
     shifts: [i32; 3],
     limits: [i32; 2],
 }
-const _: () = assert!(core::mem::offset_of!(Sum, zero) == core::mem::offset_of!(Sum, mantissas) + 12);
-const _: () = assert!(core::mem::offset_of!(Sum, limits) == core::mem::offset_of!(Sum, shifts) + 12);
+const _: () = assert!(core::mem::offset_of!(AddS16Args, zero) == core::mem::offset_of!(AddS16Args, mantissas) + 12);
+const _: () = assert!(core::mem::offset_of!(AddS16Args, limits) == core::mem::offset_of!(AddS16Args, shifts) + 12);
 
-impl Sum {
+impl AddS16Args {
     pub(in crate::kernels) fn new(multipliers: [Multiplier; 3], zero: i32, limits: [i32; 2]) -> Self {
         Self {
             mantissas: multipliers.map(|m| m.mantissa),
@@ -81,8 +81,8 @@ macro_rules! product {
     ($(#[$doc:meta])* $name:ident, $scaled:ident, $x:ty, $load:tt, $store:tt) => {
         $(#[$doc])*
         #[unsafe(naked)]
-        pub(in crate::kernels) unsafe extern "C" fn $name(a: *const $x, b: *const $x, out: *mut $x, count: usize, args: *const Product) {
-            naked!(Product { shift } => concat!(
+        pub(in crate::kernels) unsafe extern "C" fn $name(a: *const $x, b: *const $x, out: *mut $x, count: usize, args: *const MulArgs) {
+            naked!(MulArgs { shift } => concat!(
                 ".cpu cortex-m55\n push {{r4-r8, lr}}\n vpush {{d8-d13}}\n ldr r12, [sp, #{args}]\n",
                 "ldrd r8, r4, [r12, #{shift}]\n vdup.32 q4, r8\n vdup.32 q5, r4\n ldr r4, [r12, #{upper_limit}]\n vdup.32 q6, r4\n ldm r12, {{r4-r7}}\n",
                 "dlstp.32 lr, r3\n",
@@ -91,15 +91,15 @@ macro_rules! product {
                 product!(rounded),
                 product!(stored $store),
                 "vpop {{d8-d13}}\n pop {{r4-r8, pc}}\n",
-            ); upper_limit = const core::mem::offset_of!(Product, limits) + 4,
+            ); upper_limit = const core::mem::offset_of!(MulArgs, limits) + 4,
             // Behind six registers and six double ones.
             args = const 6 * 4 + 6 * 8)
         }
 
         /// The same with a single second operand.
         #[unsafe(naked)]
-        pub(in crate::kernels) unsafe extern "C" fn $scaled(a: *const $x, out: *mut $x, count: usize, args: *const Product) {
-            naked!(Product { shift } => concat!(
+        pub(in crate::kernels) unsafe extern "C" fn $scaled(a: *const $x, out: *mut $x, count: usize, args: *const MulArgs) {
+            naked!(MulArgs { shift } => concat!(
                 ".cpu cortex-m55\n push {{r4-r8, lr}}\n vpush {{d8-d13}}\n mov r12, r3\n mov r3, r2\n mov r2, r1\n",
                 "ldrd r8, r4, [r12, #{shift}]\n vdup.32 q4, r8\n vdup.32 q5, r4\n ldr r4, [r12, #{upper_limit}]\n vdup.32 q6, r4\n ldm r12, {{r4-r7}}\n",
                 "dlstp.32 lr, r3\n",
@@ -107,7 +107,7 @@ macro_rules! product {
                 product!(rounded),
                 product!(stored $store),
                 "vpop {{d8-d13}}\n pop {{r4-r8, pc}}\n",
-            ); upper_limit = const core::mem::offset_of!(Product, limits) + 4)
+            ); upper_limit = const core::mem::offset_of!(MulArgs, limits) + 4)
         }
     };
     (rounded) => {
@@ -130,17 +130,17 @@ product! {
     products_s16, scaled_s16, i16, "vldrh.s32", "#8"
 }
 
-/// What sums of int8 take: `M(A((a - a_zero) * 2^20) ± B((b - b_zero) * 2^20)) + zero`, otherwise likewise.
+/// Parameters of a sum of int8: `M(A((a - a_zero) * 2^20) ± B((b - b_zero) * 2^20)) + zero`, clamped to the limits. No multiplier shifts to the left.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(in crate::kernels) struct SumOfBytes {
-    pub(in crate::kernels) sum: Sum,
+pub(in crate::kernels) struct AddS8Args {
+    pub(in crate::kernels) sum: AddS16Args,
     /// Zero points of the operands, negated.
     pub(in crate::kernels) zeros: [i32; 2],
     /// Bytes from four elements of an operand to the next four: 4, or 0 of four that are one.
     pub(in crate::kernels) steps: [usize; 2],
 }
-const _: () = assert!(core::mem::offset_of!(SumOfBytes, sum) == 0);
+const _: () = assert!(core::mem::offset_of!(AddS8Args, sum) == 0);
 
 /// Defines the loop of a sum, in 25 instructions for four elements of int16, and in 29 for four of int8.
 macro_rules! sum {
@@ -148,7 +148,7 @@ macro_rules! sum {
         $(#[$doc])*
         #[unsafe(naked)]
         pub(in crate::kernels) unsafe extern "C" fn $name(a: *const $x, b: *const $x, out: *mut $x, count: usize, args: *const $args) {
-            naked!(Sum { shifts } $($of)* => concat!(
+            naked!(AddS16Args { shifts } $($of)* => concat!(
                 ".cpu cortex-m55\n push {{r4-r10, lr}}\n vpush {{d8-d15}}\n ldr r12, [sp, #{args}]\n",
                 "ldrd r4, r5, [r12, #{shifts}]\n vdup.32 q4, r4\n vdup.32 q5, r5\n ldrd r4, r5, [r12, #{third_shift}]\n vdup.32 q6, r4\n vdup.32 q7, r5\n",
                 "ldr r8, [r12, #{upper_limit}]\n vdup.32 q3, r8\n ldm r12, {{r4-r7}}\n",
@@ -160,8 +160,8 @@ macro_rules! sum {
                 "vadd.i32 q0, q0, r7\n vmax.s32 q0, q0, q7\n vmin.s32 q0, q0, q3\n",
                 sum!(stored $x),
                 "letp lr, 2b\n vpop {{d8-d15}}\n pop {{r4-r10, pc}}\n",
-            ); third_shift = const core::mem::offset_of!(Sum, shifts) + 8,
-            upper_limit = const core::mem::offset_of!(Sum, limits) + 4,
+            ); third_shift = const core::mem::offset_of!(AddS16Args, shifts) + 8,
+            upper_limit = const core::mem::offset_of!(AddS16Args, limits) + 4,
             // Behind eight registers and eight double ones.
             args = const 8 * 4 + 8 * 8)
         }
@@ -182,19 +182,19 @@ macro_rules! sum {
 
 sum! {
     /// `a + b`
-    sums_s16, i16, Sum (), "vadd.i32 q0, q0, q1\n"
+    sums_s16, i16, AddS16Args (), "vadd.i32 q0, q0, q1\n"
 }
 sum! {
     /// `a - b`
-    differences_s16, i16, Sum (), "vsub.i32 q0, q0, q1\n"
+    differences_s16, i16, AddS16Args (), "vsub.i32 q0, q0, q1\n"
 }
 sum! {
     /// `a + b`
-    sums_s8, i8, SumOfBytes (, SumOfBytes { zeros, steps }), "vadd.i32 q0, q0, q1\n"
+    sums_s8, i8, AddS8Args (, AddS8Args { zeros, steps }), "vadd.i32 q0, q0, q1\n"
 }
 sum! {
     /// `a - b`
-    differences_s8, i8, SumOfBytes (, SumOfBytes { zeros, steps }), "vsub.i32 q0, q0, q1\n"
+    differences_s8, i8, AddS8Args (, AddS8Args { zeros, steps }), "vsub.i32 q0, q0, q1\n"
 }
 
 /// Means of neighbours, each of the elements along two axes: `clamp(M(sum - zeros) + zero)`. The multiplier does not shift to the left, a sum has 16 bits.

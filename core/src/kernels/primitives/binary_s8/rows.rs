@@ -20,7 +20,7 @@ pub(crate) struct SumS8 {
     rescale: Rescale,
     limits: [i8; 2],
     #[cfg(kernel_isa = "mve")]
-    vector: mve::SumOfBytes,
+    vector: mve::AddS8Args,
 }
 
 impl SumS8 {
@@ -43,8 +43,8 @@ impl SumS8 {
             rescale: Rescale::new(multiplier, 1 << 29, zero).filter(|_| shift == 20)?,
             limits: [narrow(limits[0])?, narrow(limits[1])?],
             #[cfg(kernel_isa = "mve")]
-            vector: mve::SumOfBytes {
-                sum: mve::Sum::new(multipliers, zero, limits),
+            vector: mve::AddS8Args {
+                sum: mve::AddS16Args::new(multipliers, zero, limits),
                 zeros: [zero_a.wrapping_neg(), zero_b.wrapping_neg()],
                 steps: [4, 4],
             },
@@ -70,7 +70,7 @@ impl SumS8 {
             // SAFETY: a line has an element of each operand, and all of its elements lie inside them.
             return unsafe { self.vectors(line) };
         }
-        // What is written may be anything, for all that a compiler knows: copies stay in registers.
+        // The output may alias anything, for all that a compiler knows: copies of the fields stay in registers.
         let Self {
             terms: [a, b],
             minus,
@@ -95,14 +95,15 @@ impl SumS8 {
     }
 
     /// # Safety
-    /// The line's elements lie inside the operands, each a single one or neighbours.
+    /// 1. The line's elements lie inside the operands, and the line has at least one of each.
+    /// 2. An operand's elements are neighbours (step 1), or a single one (step 0).
     #[cfg(kernel_isa = "mve")]
     #[inline(never)]
     unsafe fn vectors(&self, line: Line<i8, i8, i8>) {
-        // SAFETY: as the caller promises; four bytes are read where an operand is a single element.
+        // SAFETY: `line.count` elements lie at each operand (fn docs, points 1 and 2). Of a single element the loop reads the four copies in `a` or `b`.
         unsafe {
             let (a, b) = ([line.a.read(); 4], [line.b.read(); 4]);
-            let args = mve::SumOfBytes {
+            let args = mve::AddS8Args {
                 steps: line.steps.map(|step| step << 2),
                 ..self.vector
             };
@@ -136,7 +137,7 @@ pub(crate) fn extremes_s8(
     walk(loops, output, a, b, |line| {
         if cfg!(kernel_isa = "dsp") && line.steps == [1, 1] {
             // SAFETY: a line's elements lie inside the operands.
-            unsafe { words(line, turn(smaller) as u32) }.each(larger);
+            unsafe { words(line, order_mask(smaller) as u32) }.each(larger);
         } else {
             line.each(larger);
         }
@@ -156,30 +157,30 @@ pub(crate) fn extremes_s16(
     })
 }
 
-/// What makes numbers others of which the larger one is that of the smaller: complements, or nothing.
-fn turn(smaller: bool) -> i32 {
+/// Mask for XOR before and after a maximum: -1 (complements, which reverse the order) for the smaller number, 0 for the larger one.
+fn order_mask(smaller: bool) -> i32 {
     i32::from(smaller).wrapping_neg()
 }
 
 /// The larger, or the smaller, of two numbers.
 #[inline(always)]
 fn extreme<T: Into<i32>>(smaller: bool) -> impl Fn(T, T) -> i32 + Copy {
-    let turn = turn(smaller);
-    move |a, b| (a.into() ^ turn).max(b.into() ^ turn) ^ turn
+    let mask = order_mask(smaller);
+    move |a, b| (a.into() ^ mask).max(b.into() ^ mask) ^ mask
 }
 
-/// The larger ones of words, of which `turn` makes others before and after; returns what is left of the line.
+/// The larger ones of the bytes of words, with `mask` XORed before and after; returns the rest of the line.
 ///
 /// # Safety
-/// The line's elements are there, and neighbours.
+/// The line's elements lie inside the operands and are neighbours in each.
 #[inline(always)]
-unsafe fn words(line: Line<i8, i8, i8>, turn: u32) -> Line<i8, i8, i8> {
+unsafe fn words(line: Line<i8, i8, i8>, mask: u32) -> Line<i8, i8, i8> {
     let mut rest = line;
     while rest.count >= 4 {
-        // SAFETY: four elements of each, as the caller promises.
+        // SAFETY: `rest.count >= 4`: four neighbours of each operand remain (fn docs). The accesses are unaligned.
         unsafe {
-            let [a, b] = [rest.a, rest.b].map(|x| x.cast::<u32>().read_unaligned() ^ turn);
-            rest.output.cast::<u32>().write_unaligned(max_s8x4(a, b) ^ turn);
+            let [a, b] = [rest.a, rest.b].map(|x| x.cast::<u32>().read_unaligned() ^ mask);
+            rest.output.cast::<u32>().write_unaligned(max_s8x4(a, b) ^ mask);
         }
         rest.a = rest.a.wrapping_add(4);
         rest.b = rest.b.wrapping_add(4);
@@ -250,9 +251,9 @@ mod tests {
                     let expected = expected(&a, &b, count, steps, |a, b| of(a, b).into());
                     let found = written(&a, &b, count, steps, |loops, y, a, b| extremes_s8(loops, y, a, b, smaller));
                     prop_assert!(found.into_iter().map(i32::from).eq(expected), "{:?}", steps);
-                    let turn = if smaller { u32::MAX } else { 0 };
+                    let mask = if smaller { u32::MAX } else { 0 };
                     // SAFETY: a line's elements lie inside the operands.
-                    let line = |line: Line<i8, i8, i8>| unsafe { words(line, turn) }.each(of);
+                    let line = |line: Line<i8, i8, i8>| unsafe { words(line, mask) }.each(of);
                     if steps == [1, 1] {
                         let found = written(&a, &b, count, steps, |loops, y, a, b| walk(loops, y, a, b, line));
                         let expected = expected_of(&a, &b, count, steps, |a, b| of(a, b).into());

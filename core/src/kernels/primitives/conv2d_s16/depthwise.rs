@@ -47,7 +47,7 @@ pub(crate) fn run(
         && pixels > 0
     {
         let [low, high] = channels.clamp;
-        let args = helium::Args {
+        let args = helium::DepthwiseS16Args {
             x: from,
             weights,
             y: y.as_mut_ptr(),
@@ -81,12 +81,12 @@ pub(crate) fn run(
     };
     let mut y = y.as_mut_ptr();
     for _ in 0..pixels {
-        // SAFETY: likewise. Neighbours are next to each other, which the compiler is to know.
+        // SAFETY: taps, weights, records and outputs of all channels of all pixels lie inside, as just checked. The constant step of 1 is for the compiler.
         unsafe {
             if multiplier == 1 {
                 plain(from, weights, channels, [0, 1], &under, y);
             } else {
-                turns(from, weights, channels, multiplier, &under, y);
+                depth_multiplier(from, weights, channels, multiplier, &under, y);
             }
         }
         from = from.wrapping_add(step);
@@ -113,9 +113,9 @@ struct Under {
 /// A pixel with `multiplier` output channels of each input channel: every `multiplier`-th one is of the next input channel.
 ///
 /// # Safety
-/// As [`plain`], of all channels.
+/// As for [`plain`], for all channels.
 #[inline(never)]
-unsafe fn turns(
+unsafe fn depth_multiplier(
     x: *const i16,
     weights: *const i8,
     channels: &Channels<'_>,
@@ -124,31 +124,31 @@ unsafe fn turns(
     y: *mut i16,
 ) {
     let filter = under.filter.wrapping_div(multiplier);
-    for turn in 0..multiplier {
-        let weights = weights.wrapping_add(filter.wrapping_mul(turn));
-        // SAFETY: as the caller promises.
-        unsafe { plain(x, weights, channels, [turn, multiplier], under, y) };
+    for first in 0..multiplier {
+        let weights = weights.wrapping_add(filter.wrapping_mul(first));
+        // SAFETY: `first < multiplier`, and the caller guarantees taps, records and outputs of all channels, those `multiplier` apart among them.
+        unsafe { plain(x, weights, channels, [first, multiplier], under, y) };
     }
 }
 
-/// The channels from `turn` on, `step` apart.
+/// The channels from `first` on, `step` apart.
 ///
 /// # Safety
-/// The taps of these channels lie in what `x` and `weights` point to, and there is a record and an output of each.
+/// The taps of these channels lie in the memory at `x` and `weights`; there is a record and an output of each channel.
 #[inline(always)]
 unsafe fn plain(
     x: *const i16,
     weights: *const i8,
     channels: &Channels<'_>,
-    [turn, step]: [usize; 2],
+    [first, step]: [usize; 2],
     under: &Under,
     y: *mut i16,
 ) {
-    let (mut x, mut w, mut y) = (x, weights, y.wrapping_add(turn));
-    let mut bias = channels.bias.as_ptr().wrapping_add(turn);
-    let mut records = channels.records.as_ptr().wrapping_add(turn);
+    let (mut x, mut w, mut y) = (x, weights, y.wrapping_add(first));
+    let mut bias = channels.bias.as_ptr().wrapping_add(first);
+    let mut records = channels.records.as_ptr().wrapping_add(first);
     let mut left = channels.bias.len().wrapping_div(step);
-    // SAFETY: as many channels as are left.
+    // SAFETY: `left` channels, `step` apart, remain; each has its taps, record and output (fn docs), and its bias in the slice `channels.bias`.
     unsafe {
         let mut finish = |sum: i32| {
             y.write(channels.short(sum, records.read()));
@@ -181,11 +181,11 @@ unsafe fn plain(
 /// The sum of one channel.
 ///
 /// # Safety
-/// As above.
+/// The taps of the channel lie in the memory at `x` and `weights`.
 #[inline(never)]
 unsafe fn one(x: *const i16, weights: *const i8, under: &Under) -> i32 {
     let mut sum = [0];
-    // SAFETY: as the caller promises.
+    // SAFETY: the block is the one channel whose taps the caller guarantees.
     unsafe { block(x, weights, under, &mut sum) };
     let [sum] = sum;
     sum
@@ -194,7 +194,7 @@ unsafe fn one(x: *const i16, weights: *const i8, under: &Under) -> i32 {
 /// Adds the products of neighbouring channels to their sums.
 ///
 /// # Safety
-/// As above.
+/// The taps of `N` channels lie in the memory at `x` and `weights`.
 #[inline(always)]
 unsafe fn block<const N: usize>(x: *const i16, weights: *const i8, under: &Under, sums: &mut [i32; N]) {
     let (mut x, mut w, mut found) = (x, weights, *sums);
@@ -202,7 +202,7 @@ unsafe fn block<const N: usize>(x: *const i16, weights: *const i8, under: &Under
         let end = w.wrapping_add(under.columns);
         while w < end {
             for (channel, sum) in found.iter_mut().enumerate() {
-                // SAFETY: a tap of a channel, as the caller promises.
+                // SAFETY: tap `w` of channel `channel < N`, and its input; the caller guarantees the taps of `N` channels.
                 let (x, w) = unsafe {
                     (
                         x.add(channel).read(),
@@ -223,23 +223,23 @@ unsafe fn block<const N: usize>(x: *const i16, weights: *const i8, under: &Under
 /// [`block`], a function by itself: otherwise the loop would have no registers left.
 ///
 /// # Safety
-/// As above.
+/// As for [`block`].
 #[cfg(not(kernel_isa = "armv7m"))]
 #[inline(never)]
 unsafe fn block_of_many(x: *const i16, weights: *const i8, under: &Under, sums: &mut [i32; BLOCK]) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees the taps of `BLOCK` channels, as `block` requires.
     unsafe { block(x, weights, under, sums) };
 }
 
 /// The same: compilers keep few of the sums in registers.
 ///
 /// # Safety
-/// As above.
+/// As for [`block`].
 #[cfg(kernel_isa = "armv7m")]
 #[inline(always)]
 unsafe fn block_of_many(x: *const i16, weights: *const i8, under: &Under, sums: &mut [i32; BLOCK]) {
     if under.rows > 0 && under.columns > 0 {
-        // SAFETY: as the caller promises, and there are taps.
+        // SAFETY: rows and columns are not 0, and the caller guarantees the taps of `BLOCK` channels.
         unsafe { mainline::four(x, weights, under, sums) };
     }
 }
@@ -301,7 +301,7 @@ mod helium {
     pub(super) const MOST: usize = 200;
 
     #[repr(C)]
-    pub(super) struct Args {
+    pub(super) struct DepthwiseS16Args {
         pub(super) x: *const i16,
         pub(super) weights: *const i8,
         pub(super) y: *mut i16,
@@ -334,8 +334,8 @@ mod helium {
     }
 
     // Loaded at once.
-    consecutive!(Args: columns, column, skip, weights_skip);
-    consecutive!(Args: records, bias, low, high);
+    consecutive!(DepthwiseS16Args: columns, column, skip, weights_skip);
+    consecutive!(DepthwiseS16Args: records, bias, low, high);
 
     /// The stack: where a pixel's input begins, the pixels left, registers, and the arguments.
     #[allow(dead_code, reason = "the assembly names its words")]
@@ -344,7 +344,7 @@ mod helium {
         from: *const i16,
         left: usize,
         vectors: [u64; 8],
-        args: *const Args,
+        args: *const DepthwiseS16Args,
     }
     consecutive!(Frame: from, left);
 
@@ -375,9 +375,9 @@ mod helium {
     /// Eight channels at a time, nine instructions a tap; the last eight again where there are no eight left. Sums of channels with an even place are in q4,
     /// the others in q5: so are their constants, gathered.
     #[unsafe(naked)]
-    pub(super) unsafe extern "C" fn run(args: *const Args) {
+    pub(super) unsafe extern "C" fn run(args: *const DepthwiseS16Args) {
         naked!(
-            Args { x, weights, y, count, rows, columns, filter, records, low, pixels, step, multiplier, reciprocal },
+            DepthwiseS16Args { x, weights, y, count, rows, columns, filter, records, low, pixels, step, multiplier, reciprocal },
             Frame { from, args } =>
             ".cpu cortex-m55",
             "push {{r0, r4-r11, lr}}",

@@ -3,7 +3,7 @@
 use core::mem::MaybeUninit;
 
 use super::Lines;
-use crate::kernels::primitives::dot_s16::loops::{PAIRED, Window, window};
+use crate::kernels::primitives::dot_s16::loops::{GatheredWindowArgs, PAIRED, window};
 use crate::kernels::primitives::strided_copy;
 
 /// Elements of the largest window, which are on the stack; those of larger ones have long lines, which need no gathering.
@@ -13,7 +13,9 @@ pub(crate) const MOST: usize = 128;
 /// on; the others are padding. `steps`: from a pixel to the next in the input and in the output.
 ///
 /// # Safety
-/// The lines are there for each pixel from `x` on, as are all that `channels` leads to and an output of each.
+/// 1. For each of `pixels` pixels from `x` on, the elements of `lines` are readable, and an output of each channel is writable.
+/// 2. The weights, records and biases that `channels` points to are readable for `channels.count` channels.
+/// 3. `first` and `lines` lie within `filter` elements, at most [`MOST`].
 #[inline(never)]
 pub(crate) unsafe fn run(
     x: *const i16,
@@ -21,13 +23,13 @@ pub(crate) unsafe fn run(
     first: usize,
     pixels: usize,
     steps: [usize; 2],
-    channels: Window,
+    channels: GatheredWindowArgs,
 ) {
     let mut memory = [const { MaybeUninit::<[u32; 2]>::uninit() }; MOST / 4];
     let gathered = memory.as_mut_ptr().cast::<i16>();
     let (filter, [rows, columns]) = (channels.filter, lines.count);
     let whole = rows.wrapping_mul(columns).wrapping_mul(lines.len) == filter;
-    let mut args = Window {
+    let mut args = GatheredWindowArgs {
         x: gathered,
         bytes: (filter & !3).wrapping_mul(2),
         rest: filter & 3,
@@ -35,7 +37,8 @@ pub(crate) unsafe fn run(
     };
     let mut x = x;
     for _ in 0..pixels {
-        // SAFETY: the window has the elements of a filter, among which are all of the lines; inputs, channels and outputs as the caller promises.
+        // SAFETY: `gathered` has room for `filter <= MOST` elements, among which all of the lines lie (point 3). Inputs, channels and outputs are valid (points
+        // 1 and 2).
         unsafe {
             if !whole {
                 gathered.write_bytes(0, filter);

@@ -1,5 +1,5 @@
-//! What the loops of int16 convolutions have in common: the lines under a window, and how sums become outputs where 32 bits hold every sum: one product then
-//! scales it, whose high word is the result.
+//! Shared parts of the int16 convolution loops: the lines under a window, and the requantisation of sums that fit 32 bits. One product scales such a sum; its
+//! high word is the output.
 
 pub(crate) mod depthwise;
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
@@ -105,7 +105,7 @@ fn scaled(x: i32, [mantissa, shift]: [i32; 2]) -> i32 {
     if cfg!(kernel_isa = "armv6m") {
         by_halves(x, half, shift)
     } else {
-        // What shifts to the right by 32 places shifts to the left before.
+        // A shift to the left first turns the multiplier's shift to the right into one of 32 places.
         let factor = half.wrapping_shl(shift.wrapping_add(LONGEST_SHIFT) as u32);
         ((i64::from(x) * i64::from(factor) + (1 << 31)) >> 32) as i32
     }
@@ -128,7 +128,7 @@ fn by_halves(x: i32, half: i32, shift: i32) -> i32 {
 #[inline(always)]
 fn magnitude(weights: &[i8]) -> u32 {
     #[cfg(kernel_isa = "mve")]
-    // SAFETY: as many weights as there are.
+    // SAFETY: pointer and length are those of the slice `weights`.
     unsafe {
         magnitude_of(weights.as_ptr(), weights.len())
     }
@@ -139,7 +139,7 @@ fn magnitude(weights: &[i8]) -> u32 {
 /// Sixteen in three instructions.
 ///
 /// # Safety
-/// There are `len` weights.
+/// `len` weights are readable at `weights`.
 #[cfg(kernel_isa = "mve")]
 #[unsafe(naked)]
 unsafe extern "C" fn magnitude_of(weights: *const i8, len: usize) -> u32 {

@@ -45,7 +45,7 @@ pub(crate) fn run(
     if filter <= gathered::MOST {
         let records = channels.records.as_ptr();
         let [low, high] = channels.clamp.map(i32::from);
-        let window = loops::Window {
+        let window = loops::GatheredWindowArgs {
             x: x.as_ptr(),
             bytes: 0,
             rest: 0,
@@ -75,7 +75,7 @@ pub(crate) fn run(
     let loaded = lines.len.next_multiple_of(8);
     let records = channels.records.as_ptr();
     let [low, high] = channels.clamp;
-    let mut args = Args {
+    let mut args = Conv2dS16Args {
         x: x.as_ptr().wrapping_add(start),
         filter,
         skip: line.wrapping_sub(loaded).wrapping_mul(2),
@@ -117,7 +117,7 @@ pub(crate) fn run(
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Args {
+struct Conv2dS16Args {
     x: *const i16,
     /// Weights of a channel.
     filter: usize,
@@ -156,7 +156,7 @@ struct Args {
 #[allow(dead_code, reason = "the assembly names its words")]
 #[repr(C)]
 struct Frame {
-    args: Args,
+    args: Conv2dS16Args,
     /// The block's weights.
     block: *const i8,
     /// Its first record.
@@ -172,11 +172,11 @@ struct Frame {
 const _: () = assert!(core::mem::offset_of!(Frame, args) == 0 && size_of::<Frame>() == 96);
 // Loaded and stored in pairs.
 #[cfg(kernel_isa = "mve")]
-consecutive!(Args: x, filter, skip, weights_skip, len, lines);
+consecutive!(Conv2dS16Args: x, filter, skip, weights_skip, len, lines);
 #[cfg(kernel_isa = "mve")]
-consecutive!(Args: row_skip, weights_row_skip, y, pixels, step, pitch, weights, records);
+consecutive!(Conv2dS16Args: row_skip, weights_row_skip, y, pixels, step, pitch, weights, records);
 #[cfg(kernel_isa = "mve")]
-consecutive!(Args: low, high);
+consecutive!(Conv2dS16Args: low, high);
 #[cfg(kernel_isa = "mve")]
 consecutive!(Frame: block, record);
 
@@ -221,12 +221,12 @@ macro_rules! two_by_two {
 /// Four channels at a time of two pixels, or of the last one, eight elements in ten instructions; the last four again where there are no four left.
 ///
 /// # Safety
-/// What the arguments lead to lies inside slices.
+/// Every address that the arguments give lies inside a slice.
 #[cfg(kernel_isa = "mve")]
 #[unsafe(naked)]
-unsafe extern "C" fn pixels_of(args: *const Args) {
+unsafe extern "C" fn pixels_of(args: *const Conv2dS16Args) {
     naked!(
-        Args {
+        Conv2dS16Args {
             x, filter, skip, len, lines, rows, row_skip, y, pixels, step, pitch, weights, to_bias, count,
         },
         Frame { block, record, left, rows_left } =>
@@ -371,9 +371,9 @@ unsafe extern "C" fn pixels_of(args: *const Args) {
 /// The same on other cores: pixel by pixel, four channels at a time.
 ///
 /// # Safety
-/// As above.
+/// Every address that the arguments give lies inside a slice.
 #[cfg(not(kernel_isa = "mve"))]
-unsafe fn pixels_of(args: &Args) {
+unsafe fn pixels_of(args: &Conv2dS16Args) {
     let halved = |bytes: usize| (bytes.cast_signed() >> 1).cast_unsigned();
     let loaded = args.len.next_multiple_of(8);
     let line = [
@@ -399,7 +399,7 @@ unsafe fn pixels_of(args: &Args) {
     };
     let (mut x, mut y) = (args.x, args.y);
     for _ in 0..args.pixels {
-        // SAFETY: as the caller promises.
+        // SAFETY: the pixel is one of `args.pixels`, whose inputs, weights, records and outputs lie inside slices (fn docs).
         unsafe { pixel(x, y, args, rows, row, &under) };
         (x, y) = (x.wrapping_byte_add(args.step), y.wrapping_byte_add(args.pitch));
     }
@@ -408,10 +408,17 @@ unsafe fn pixels_of(args: &Args) {
 /// One pixel, whose rows of lines are `row` elements apart in the input and in the weights.
 ///
 /// # Safety
-/// As above.
+/// Inputs at `x`, outputs at `y`, and the weights and records of `args` lie inside slices.
 #[cfg(not(kernel_isa = "mve"))]
 #[inline(always)]
-unsafe fn pixel(x: *const i16, y: *mut i16, args: &Args, rows: usize, row: [usize; 2], lines: &dot_s16::Lines) {
+unsafe fn pixel(
+    x: *const i16,
+    y: *mut i16,
+    args: &Conv2dS16Args,
+    rows: usize,
+    row: [usize; 2],
+    lines: &dot_s16::Lines,
+) {
     let channels = Channels {
         weights: &[],
         bias: &[],
@@ -426,7 +433,8 @@ unsafe fn pixel(x: *const i16, y: *mut i16, args: &Args, rows: usize, row: [usiz
         let third = second.wrapping_add(step(2));
         let of = [w, second, third, third.wrapping_add(step(3))];
         let mut sums = [0; 4];
-        // SAFETY: rows of lines of channels that are there, an output and constants of each, as the caller promises.
+        // SAFETY: `left > 0` channels remain, missing ones repeat the last: each of `of` has its rows of lines, and there are an output and constants of each
+        // (fn docs).
         unsafe {
             if lines.len > 0 {
                 sums = dot_s16::sums(x, of, lines);

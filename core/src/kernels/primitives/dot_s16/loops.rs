@@ -1,4 +1,4 @@
-//! The inner loops of [`wide`](crate::kernels::primitives::dot_s16) on the cores without vectors that have some of their own.
+//! The inner loops of [`dot_s16`](crate::kernels::primitives::dot_s16) on the cores without vectors that have some of their own.
 
 #[cfg(kernel_isa = "armv6m")]
 use core::arch::naked_asm;
@@ -6,7 +6,7 @@ use core::arch::naked_asm;
 /// Lines of neighbours.
 #[cfg(not(kernel_isa = "armv6m"))]
 #[repr(C)]
-pub(in crate::kernels) struct Args {
+pub(in crate::kernels) struct Dot4RowsArgs {
     /// Not 0.
     pub(in crate::kernels) lines: usize,
     /// Of a line's whole fours of inputs.
@@ -20,15 +20,15 @@ pub(in crate::kernels) struct Args {
 }
 
 #[cfg(not(kernel_isa = "armv6m"))]
-consecutive!(Args: skip, weights_skip);
+consecutive!(Dot4RowsArgs: skip, weights_skip);
 
 #[cfg(not(kernel_isa = "armv6m"))]
 frame! {
-    /// What [`fours`] has on the stack: the lines left, the arguments, where the sums go.
-    Lines { lines_left, args, to }
+    /// Stack frame of [`fours`]: the lines left, the arguments, the address of the sums.
+    Dot4RowsFrame { lines_left, args, to }
 }
 #[cfg(not(kernel_isa = "armv6m"))]
-consecutive!(Lines: lines_left, args);
+consecutive!(Dot4RowsFrame: lines_left, args);
 
 /// An element of the input, from r0, with that of each row, from r1 to r4: sums r5 to r8.
 #[cfg(not(kernel_isa = "armv6m"))]
@@ -88,11 +88,11 @@ macro_rules! four {
 pub(in crate::kernels) unsafe extern "C" fn fours(
     x: *const i16,
     rows: *const *const i8,
-    args: *const Args,
+    args: *const Dot4RowsArgs,
     sums: *mut i32,
 ) {
     naked!(
-        Args { lines, bytes, skip, rest }, Lines { lines_left, args, to } =>
+        Dot4RowsArgs { lines, bytes, skip, rest }, Dot4RowsFrame { lines_left, args, to } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
         "ldr r4, [r2, #{lines}]",
@@ -143,7 +143,7 @@ pub(in crate::kernels) unsafe extern "C" fn fours(
 /// A window as it was gathered, and the channels whose products with it are wanted.
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
 #[repr(C)]
-pub(in crate::kernels) struct Window {
+pub(in crate::kernels) struct GatheredWindowArgs {
     /// Of which the whole fours are in the order of [`PAIRED`].
     pub(in crate::kernels) x: *const i16,
     /// Bytes of its whole fours.
@@ -164,20 +164,20 @@ pub(in crate::kernels) struct Window {
 }
 
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
-consecutive!(Window: low, high);
+consecutive!(GatheredWindowArgs: low, high);
 // The first two are loaded from the start.
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
-consecutive!(Window: x, bytes);
+consecutive!(GatheredWindowArgs: x, bytes);
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
-const _: () = assert!(core::mem::offset_of!(Window, x) == 0);
+const _: () = assert!(core::mem::offset_of!(GatheredWindowArgs, x) == 0);
 
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
 frame! {
-    /// What [`window`] has on the stack: the arguments, the next output, its record, and the channels behind the next four.
-    Channels { args, output, record, left }
+    /// Stack frame of [`window`]: the arguments, the next output, its record, and the number of channels behind the next four.
+    GatheredWindowFrame { args, output, record, left }
 }
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
-consecutive!(Channels: args, output, record);
+consecutive!(GatheredWindowFrame: args, output, record);
 
 /// Whether [`window`] takes elements 0, 2, 1, 3 of each four.
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
@@ -272,12 +272,12 @@ macro_rules! finish {
 /// The outputs of a window's channels, four at a time, then one by one. With the DSP extension sixteen products in 23 instructions, else in 38.
 ///
 /// # Safety
-/// What the arguments lead to is there.
+/// Every address that the arguments give is readable, or writable for `y`: `x` for the window, `weights`, `records` and biases for `count` channels.
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
 #[unsafe(naked)]
-pub(in crate::kernels) unsafe extern "C" fn window(args: *const Window) {
+pub(in crate::kernels) unsafe extern "C" fn window(args: *const GatheredWindowArgs) {
     naked!(
-        Window { rest, weights, filter, records, to_bias, y, count, low }, Channels { args, output, record, left } =>
+        GatheredWindowArgs { rest, weights, filter, records, to_bias, y, count, low }, GatheredWindowFrame { args, output, record, left } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
         "sub sp, #16",

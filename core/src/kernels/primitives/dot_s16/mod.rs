@@ -11,7 +11,7 @@ pub(crate) const LONGEST: usize = 511;
 /// Lines of neighbours, as the rows under a window are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lines {
-    /// How many.
+    /// Number of lines.
     pub(crate) count: usize,
     /// Elements of each.
     pub(crate) len: usize,
@@ -22,11 +22,11 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// What the loop over whole fours of their elements, and over what is left of a line, takes.
+    /// Arguments of the loop over groups of four elements and over the rest of a line.
     #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
     #[inline(always)]
-    fn in_fours(&self) -> loops::Args {
-        loops::Args {
+    fn in_fours(&self) -> loops::Dot4RowsArgs {
+        loops::Dot4RowsArgs {
             lines: self.count,
             bytes: (self.len & !3).wrapping_mul(2),
             skip: self.step.wrapping_sub(self.len).wrapping_mul(2),
@@ -85,7 +85,7 @@ pub(crate) fn block<const N: usize>(x: Src<'_, i16>, weights: &[i8], count: usiz
         return Some(());
     }
     for found in sums.as_chunks_mut::<4>().0 {
-        // Where fewer are left, the last one is taken again in place of those that are not there.
+        // With fewer than four rows left, the last row stands in for the missing ones.
         let step = |i: usize| if left > i { len } else { 0 };
         let second = row.wrapping_add(step(1));
         let third = second.wrapping_add(step(2));
@@ -101,7 +101,7 @@ pub(crate) fn block<const N: usize>(x: Src<'_, i16>, weights: &[i8], count: usiz
 }
 
 /// # Safety
-/// `lines`, none of them empty, lie in what `x` and `rows` point to.
+/// `lines`, none of them empty, lie in the memory at `x` and at each of `rows`.
 #[cfg(not(kernel_isa = "mve"))]
 #[inline(never)]
 pub(crate) unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
@@ -121,12 +121,12 @@ pub(crate) unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &Lines) ->
     #[cfg(kernel_isa = "armv7m")]
     {
         let mut sums = [0; 4];
-        // SAFETY: as the caller promises.
+        // SAFETY: the lines that `in_fours` describes are `lines`, which lie at `x` and `rows` (fn docs); `sums` has four elements.
         unsafe { loops::fours(x, rows.as_ptr(), &lines.in_fours(), sums.as_mut_ptr()) };
         sums
     }
     #[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
-    // SAFETY: as the caller promises.
+    // SAFETY: the condition of `plain` is that of this function.
     unsafe {
         plain(x, rows, lines)
     }
@@ -135,7 +135,7 @@ pub(crate) unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &Lines) ->
 /// One product after the other.
 ///
 /// # Safety
-/// As [`sums`].
+/// As for [`sums`].
 #[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
 #[inline(always)]
 unsafe fn plain<const N: usize>(x: *const i16, rows: [*const i8; N], lines: &Lines) -> [i32; N] {
@@ -147,7 +147,7 @@ unsafe fn plain<const N: usize>(x: *const i16, rows: [*const i8; N], lines: &Lin
             // SAFETY: element `i` of a line.
             let x = i32::from(unsafe { x.add(i).read() });
             for (sum, row) in sums.iter_mut().zip(rows) {
-                // SAFETY: likewise.
+                // SAFETY: `i < lines.len`, element `i` of a line of this row.
                 let w = i32::from(unsafe { row.add(i).read() });
                 *sum = sum.wrapping_add(x.wrapping_mul(w));
             }
@@ -157,18 +157,18 @@ unsafe fn plain<const N: usize>(x: *const i16, rows: [*const i8; N], lines: &Lin
 }
 
 /// # Safety
-/// As above.
+/// `lines`, none of them empty, lie in the memory at `x` and at each of `rows`.
 #[cfg(kernel_isa = "mve")]
 #[inline(always)]
 unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
     let mut sums = [0; 4];
-    let all = helium::Args {
+    let all = helium::Dot4RowsMveArgs {
         rows,
         skip: lines.step.wrapping_sub(lines.len).wrapping_mul(2),
         weights_skip: lines.weights_step.wrapping_sub(lines.len),
         sums: sums.as_mut_ptr(),
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: `lines.count` lines of `lines.len` elements lie at `x` and `rows` (fn docs); `all.sums` points to four elements.
     unsafe { helium::dots(x, &all, lines.count, lines.len) };
     sums
 }
@@ -178,7 +178,7 @@ mod helium {
     use core::mem::offset_of;
 
     #[repr(C)]
-    pub(super) struct Args {
+    pub(super) struct Dot4RowsMveArgs {
         pub(super) rows: [*const i8; 4],
         /// Bytes from the end of a line to the next one in the input.
         pub(super) skip: usize,
@@ -189,9 +189,9 @@ mod helium {
 
     /// Eight elements of four rows in nine instructions.
     #[unsafe(naked)]
-    pub(super) unsafe extern "C" fn dots(x: *const i16, args: *const Args, lines: usize, len: usize) {
+    pub(super) unsafe extern "C" fn dots(x: *const i16, args: *const Dot4RowsMveArgs, lines: usize, len: usize) {
         naked!(
-            Args { rows, skip, weights_skip, sums } =>
+            Dot4RowsMveArgs { rows, skip, weights_skip, sums } =>
             ".cpu cortex-m55",
             // Loads that widen take their address from r0 to r7, and sums have even registers.
             "push {{r4-r11, lr}}",
@@ -235,14 +235,14 @@ mod helium {
             "strd r6, r8, [r2]",
             "strd r10, r12, [r2, #{third_sum}]",
             "pop {{r4-r11, pc}}";
-            third_row = const offset_of!(Args, rows) + size_of::<[usize; 2]>(),
+            third_row = const offset_of!(Dot4RowsMveArgs, rows) + size_of::<[usize; 2]>(),
             third_sum = const size_of::<[i32; 2]>(),
-            fourth_row = const offset_of!(Args, rows) + size_of::<[usize; 3]>(),
+            fourth_row = const offset_of!(Dot4RowsMveArgs, rows) + size_of::<[usize; 3]>(),
         )
     }
 }
 
-/// Where the taps under a depthwise window are.
+/// Positions of the taps under a depthwise window.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taps {
     /// Rows and columns of taps.

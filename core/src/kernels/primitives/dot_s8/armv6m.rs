@@ -3,18 +3,18 @@
 #![cfg(kernel_isa = "armv6m")]
 
 frame! {
-    /// What [`dots`] has pushed, and its last argument.
-    Pushed { sums, r8, r9, r10, r11, r4, r5, r6, r7, lr, zero }
+    /// Registers pushed by [`dots`], and its last argument.
+    DotsFrame { sums, r8, r9, r10, r11, r4, r5, r6, r7, lr, zero }
 }
 
 frame! {
-    /// What [`rows`] has pushed first, and its last arguments.
-    Entered { r8, r9, r10, r11, r4, r5, r6, r7, lr, zero, fours }
+    /// Registers pushed first by [`rows`], and its last arguments.
+    RowsSaved { r8, r9, r10, r11, r4, r5, r6, r7, lr, zero, fours }
 }
 
 frame! {
-    /// What it pushes then: where the next sums go, their end, and the index at which fours begin.
-    Frame { to, to_end, fours_from }
+    /// Words pushed next by [`rows`]: the address of the next sums, their end, and the index at which groups of four begin.
+    RowsFrame { to, to_end, fours_from }
 }
 
 /// An element of the input, from r0, with that of each row, from r1 to r4, all at index r7: zero point r12, which has its sign changed, sums r8 to r11.
@@ -50,7 +50,7 @@ pub(in crate::kernels) unsafe extern "C" fn dots(
     zero: i32,
 ) {
     naked!(
-        Pushed { zero } =>
+        DotsFrame { zero } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",
@@ -104,7 +104,7 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
     fours: usize,
 ) {
     naked!(
-        Entered { zero, fours }, Frame { to, to_end, fours_from } =>
+        RowsSaved { zero, fours }, RowsFrame { to, to_end, fours_from } =>
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",
@@ -142,7 +142,7 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
         "ldr r6, [sp, #{fours_from}]",
         "cmp r7, r6",
         "beq 4f",
-        // What is no four first.
+        // Elements that do not fill a group of four come first.
         "2:",
         element!(),
         "ldr r5, [sp, #{fours_from}]",

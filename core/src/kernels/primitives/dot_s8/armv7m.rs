@@ -87,7 +87,7 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
         "movs r6, #0",
         "movs r7, #0",
         "mov r8, #0",
-        // What is no four first.
+        // Elements that do not fill a group of four come first.
         "ands lr, r9, #3",
         "beq 3f",
         "add lr, r0",

@@ -96,17 +96,18 @@ pub(crate) fn block_s8<const N: usize>(
 /// [`some_rows`], a function by itself: within a kernel the loop would have no registers left.
 ///
 /// # Safety
-/// As there.
+/// As for [`some_rows`].
 #[inline(never)]
 unsafe fn block(x: *const i8, zero: i32, weights: *const i8, [count, len]: [usize; 2], sums: &mut [i32]) {
     #[cfg(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im"))]
     // Nothing is left over: no registers are saved for it.
     if len > 0 && takes(zero, len) && count.is_multiple_of(4) {
-        // SAFETY: as the caller promises.
+        // SAFETY: `count / 4 * 4 = count` rows of `len` elements lie at `weights`, `len` elements at `x`, and `sums` has `count` elements (docs of
+        // `some_rows`).
         unsafe { loops::rows(x, weights, len, sums.as_mut_ptr(), zero, count / 4) };
         return;
     }
-    // SAFETY: likewise.
+    // SAFETY: the conditions of `some_rows` are those of this function.
     unsafe { some_rows(x, zero, weights, [count, len], sums) };
 }
 
@@ -117,10 +118,11 @@ fn takes(zero: i32, len: usize) -> bool {
     ROWS && (!(PAIRS || HELIUM) || ZEROS.contains(&zero)) && (!PAIRS || HELIUM || len.is_multiple_of(4))
 }
 
-/// No more of them than fours of sums, and not none.
+/// Sums of `count` rows, four at a time.
 ///
 /// # Safety
-/// `len` elements, and as many of `count` rows.
+/// 1. `len` elements at `x`, and `count` rows of `len` elements at `weights`.
+/// 2. `count` is not 0 and at most `sums.len()`.
 #[inline(always)]
 unsafe fn some_rows(x: *const i8, zero: i32, weights: *const i8, [count, len]: [usize; 2], sums: &mut [i32]) {
     let (fours_of, _) = sums.as_chunks_mut::<4>();
@@ -131,7 +133,7 @@ unsafe fn some_rows(x: *const i8, zero: i32, weights: *const i8, [count, len]: [
     };
     #[cfg(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im"))]
     if whole > 0 {
-        // SAFETY: as the caller promises.
+        // SAFETY: `4 * whole <= count` rows of `len > 0` elements lie at `weights` (point 1), and `whole <= fours_of.len()` (point 2).
         unsafe { loops::rows(x, weights, len, fours_of.as_mut_ptr().cast(), zero, whole) };
     }
     let mut row = weights.wrapping_add(len.wrapping_mul(4).wrapping_mul(whole));
@@ -140,12 +142,12 @@ unsafe fn some_rows(x: *const i8, zero: i32, weights: *const i8, [count, len]: [
         if left == 0 {
             return;
         }
-        // Where fewer are left, the last one is taken again in place of those that are not there.
+        // With fewer than four rows left, the last row stands in for the missing ones.
         let step = |i: usize| if left > i { len } else { 0 };
         let second = row.wrapping_add(step(1));
         let third = second.wrapping_add(step(2));
         let rows = [row, second, third, third.wrapping_add(step(3))];
-        // SAFETY: as the caller promises.
+        // SAFETY: `left > 0` rows remain at `row`, and missing rows repeat the last one: each of `rows` has `len` elements, as `x` has (point 1).
         *found = unsafe { fours(x, zero, rows, len) };
         row = row.wrapping_add(len.wrapping_mul(4));
         left = left.saturating_sub(4);
@@ -153,7 +155,7 @@ unsafe fn some_rows(x: *const i8, zero: i32, weights: *const i8, [count, len]: [
 }
 
 /// # Safety
-/// `x` and the rows have `len` elements.
+/// `len` elements at `x` and at each of `rows`.
 // A function by itself: within a kernel the loop would have no registers left.
 #[inline(never)]
 unsafe fn fours(x: *const i8, zero: i32, rows: [*const i8; 4], len: usize) -> [i32; 4] {
@@ -164,23 +166,23 @@ unsafe fn fours(x: *const i8, zero: i32, rows: [*const i8; 4], len: usize) -> [i
         let done = len / by * by;
         if (!(PAIRS || HELIUM) || ZEROS.contains(&zero)) && done > 0 {
             let mut sums = [0; 4];
-            // SAFETY: as the caller promises.
+            // SAFETY: `0 < done <= len`, and the caller guarantees `len` elements at `x` and at each row.
             unsafe { loops::dots(x, rows.as_ptr(), done, sums.as_mut_ptr(), zero) };
             if done == len {
                 return sums;
             }
-            // SAFETY: likewise.
+            // SAFETY: the range ends at `len`; the caller guarantees as many elements at `x` and at each row.
             return unsafe { rest(x, zero, rows, done..len, sums) };
         }
     }
-    // SAFETY: likewise.
+    // SAFETY: the range ends at `len`; the caller guarantees as many elements at `x` and at each row.
     unsafe { rest(x, zero, rows, 0..len, [0; 4]) }
 }
 
 /// [`plain_s8`] of four rows: a function by itself where few rows come to it, so that the others save no registers for it.
 ///
 /// # Safety
-/// As there.
+/// As for [`plain_s8`].
 #[cfg_attr(kernel_isa = "dsp", inline(never))]
 #[cfg_attr(not(kernel_isa = "dsp"), inline(always))]
 unsafe fn rest(
@@ -190,7 +192,7 @@ unsafe fn rest(
     range: core::ops::Range<usize>,
     sums: [i32; 4],
 ) -> [i32; 4] {
-    // SAFETY: as the caller promises.
+    // SAFETY: the condition of `plain_s8` is that of this function.
     unsafe { plain_s8(x, zero, rows, range, sums) }
 }
 
@@ -199,7 +201,7 @@ pub(crate) trait Products: Element {
     /// Adds `sum of (x[i] - zero) * w[i]`, modulo 2^32, of lines one behind the other.
     ///
     /// # Safety
-    /// As many lines of `len` elements as sums in both.
+    /// `sums.len()` lines of `len` elements, contiguous, at both `x` and `w`.
     unsafe fn add(x: *const Self, zero: i32, w: *const Self, len: usize, sums: &mut [i32]);
 
     /// The low bits.
@@ -221,7 +223,7 @@ impl Products for i8 {
     unsafe fn add(x: *const i8, zero: i32, w: *const i8, len: usize, sums: &mut [i32]) {
         #[cfg(kernel_isa = "mve")]
         if ZEROS.contains(&zero) && len > 0 && !sums.is_empty() {
-            // SAFETY: as the caller promises.
+            // SAFETY: `len > 0`, and the caller guarantees `sums.len()` (not 0) lines of `len` elements at `x` and `w`.
             return unsafe { loops::lines_s8(x, w, len, sums.as_mut_ptr(), sums.len(), zero) };
         }
         // SAFETY: a line of each.
@@ -246,7 +248,7 @@ impl Products for i16 {
         }
         #[cfg(any(kernel_isa = "dsp", kernel_isa = "mve"))]
         if len > 0 && !sums.is_empty() && (HELIUM || len.is_multiple_of(4)) {
-            // SAFETY: as the caller promises.
+            // SAFETY: `len > 0`, and the caller guarantees `sums.len()` (not 0) lines of `len` elements at `x` and `w`.
             return unsafe { loops::lines_s16(x, w, len, sums.as_mut_ptr(), sums.len()) };
         }
         // SAFETY: a line of each.
@@ -302,16 +304,16 @@ unsafe fn sum_s16(row: *const i16, len: usize) -> i32 {
 }
 
 /// # Safety
-/// `len` elements of both.
+/// `len` elements at `x` and `row`.
 #[inline(never)]
 unsafe fn dot_s8(x: *const i8, zero: i32, row: *const i8, len: usize) -> i32 {
     let (done, sums) = if PAIRS && ZEROS.contains(&zero) {
-        // SAFETY: as above.
+        // SAFETY: `len / 4` groups of four are within the `len` elements that the caller guarantees at `x` and `row`.
         (len & !3, unsafe { pairs_s8(x, zero, [row], len / 4) })
     } else {
         (0, [0])
     };
-    // SAFETY: likewise.
+    // SAFETY: the range ends at `len`; the caller guarantees as many elements at `x` and `row`.
     let [sum] = unsafe { plain_s8(x, zero, [row], done..len, sums) };
     sum
 }
@@ -337,7 +339,7 @@ unsafe fn dot_s16(x: *const i16, row: *const i16, len: usize) -> i32 {
 /// One element after the other, on top of `sums`.
 ///
 /// # Safety
-/// `x` and the rows have as many elements as `range` ends at.
+/// `range.end` elements at `x` and at each of `rows`.
 #[inline(always)]
 unsafe fn plain_s8<const N: usize>(
     x: *const i8,
@@ -347,10 +349,10 @@ unsafe fn plain_s8<const N: usize>(
     mut sums: [i32; N],
 ) -> [i32; N] {
     for i in range {
-        // SAFETY: in bounds, as the caller promises.
+        // SAFETY: `i < range.end`, and the caller guarantees as many elements at `x`.
         let x = i32::from(unsafe { x.add(i).read() }).wrapping_sub(zero);
         for (sum, row) in sums.iter_mut().zip(rows) {
-            // SAFETY: likewise.
+            // SAFETY: `i < range.end`, and the caller guarantees as many elements at each row.
             let w = i32::from(unsafe { row.add(i).read() });
             *sum = sum.wrapping_add(x.wrapping_mul(w));
         }
@@ -367,7 +369,7 @@ unsafe fn pairs_s8<const N: usize>(x: *const i8, zero: i32, rows: [*const i8; N]
     let minus_zero = halves(zero.wrapping_neg(), zero.wrapping_neg());
     let mut sums = [0_i32; N];
     for i in 0..count {
-        // SAFETY: in bounds, as the caller promises.
+        // SAFETY: `i < count`, and `x` and the rows have `4 * count` elements (fn docs). The read is unaligned.
         let word = |row: *const i8| u32::from_le(unsafe { row.add(4 * i).cast::<u32>().read_unaligned() });
         let x = word(x);
         let (even, odd) = (sxtab16(minus_zero, x), sxtab16_ror8(minus_zero, x));
@@ -387,7 +389,7 @@ unsafe fn pairs_s8<const N: usize>(x: *const i8, zero: i32, rows: [*const i8; N]
 unsafe fn pairs_s16(x: *const i16, row: *const i16, count: usize) -> i32 {
     let mut sum = 0;
     for i in 0..count {
-        // SAFETY: in bounds, as the caller promises.
+        // SAFETY: `i < count` and `at` is 0 or 2: two of the `4 * count` elements (fn docs). The read is unaligned.
         let word = |row: *const i16, at| u32::from_le(unsafe { row.add(4 * i + at).cast::<u32>().read_unaligned() });
         sum = smlad(word(x, 0), word(row, 0), sum);
         sum = smlad(word(x, 2), word(row, 2), sum);

@@ -69,7 +69,7 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
         "adds r4, r1, r2",
         "adds r5, r4, r2",
         "adds r7, r5, r2",
-        // Where the next rows begin: vectors go on beyond a row's end.
+        // Start of the next rows: vectors read on beyond a row's end.
         "adds r6, r7, r2",
         "str r6, [sp]",
         "mov r6, #0",

@@ -1,4 +1,4 @@
-//! What `gates` has loops for, on ARMv7-M and ARMv8-M without vectors, cell by cell.
+//! Loops of `gates` for ARMv7-M and ARMv8-M without vectors, one cell at a time.
 
 use crate::kernels::primitives::requantize::bounded::{Either, Rescale};
 use crate::ops::lstm::LstmInt;
@@ -8,12 +8,12 @@ use crate::tensor::DType;
 /// The gates of int8 activations, from both sums.
 ///
 /// # Safety
-/// As many sums and gates as biases, which are not none.
+/// `bias.len()` sums at each of `sums` and as many elements at `gate`; `bias` is not empty.
 #[inline(always)]
 pub(in crate::kernels) unsafe fn gate_s8(sums: [*const i32; 2], bias: &[i32], scales: &[Either; 2], gate: *mut i16) {
     let term = |sums, scale| Term::new(sums, bias.as_ptr(), scale, gate, bias.len());
     let ([of_input, of_hidden], [first, second]) = (sums, scales);
-    // SAFETY: as the caller promises.
+    // SAFETY: each term is of `bias.len()` sums, biases and gates, which the caller guarantees and which are not none.
     unsafe {
         first_s8(&term(of_input, first));
         second_s8(&term(of_hidden, second));
@@ -23,17 +23,18 @@ pub(in crate::kernels) unsafe fn gate_s8(sums: [*const i32; 2], bias: &[i32], sc
 /// Sums that become halves.
 ///
 /// # Safety
-/// `count` of both, which is not 0.
+/// `count` sums at `sums` and `count` elements at `to`; `count` is not 0.
 #[inline(always)]
 pub(in crate::kernels) unsafe fn halves(sums: *const i32, scale: &Either, to: *mut i16, count: usize) {
-    // SAFETY: as the caller promises; there are no biases.
+    // SAFETY: the term is of `count` sums and outputs, which the caller guarantees; `plain_s8` does not read the biases.
     unsafe { plain_s8(&Term::new(sums, core::ptr::null(), scale, to, count)) }
 }
 
 /// New states, and outputs of the activations that the operator has.
 ///
 /// # Safety
-/// `count` states and outputs, not none and no more than a block of gates has.
+/// 1. `count` states at `states` and `count` outputs of the operator's type at `y`.
+/// 2. `count` is not 0 and at most the block of the gates at `gates`, four times [`GATE`] bytes.
 #[inline(always)]
 pub(in crate::kernels) unsafe fn cells(
     op: &LstmInt,
@@ -61,7 +62,7 @@ pub(in crate::kernels) unsafe fn cells(
         show,
         zero: op.zero[1],
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: `args` gives `count` states and outputs, and as many gates of each kind (points 1 and 2); the loop taken is that of the outputs' type.
     unsafe {
         match op.dtype {
             DType::I16 => cells_s16(&args),
@@ -175,7 +176,7 @@ macro_rules! one {
 macro_rules! term {
     ($name:ident, $bias:literal, $add:literal) => {
         /// # Safety
-        /// As many of each as there are gates to the end.
+        /// Sums, biases if the term has any, and gates are valid from the pointers of `args` to its end; there is one at least.
         #[unsafe(naked)]
         unsafe extern "C" fn $name(args: &Term) {
             naked!(Term { left, half } =>
@@ -226,7 +227,7 @@ struct Cells {
     add: [i32; 3],
     /// Largest magnitude of a state; none where 0.
     clip: i32,
-    /// What brings a state to the table's scale: a factor, an addend, a shift to the right.
+    /// Scaling of a state to the table's scale: a factor, an addend, a shift to the right.
     tanh: [i32; 3],
     show: [i32; 3],
     /// Zero point of the output.
@@ -312,7 +313,7 @@ macro_rules! product {
 macro_rules! cells {
     ($name:ident, $output:literal) => {
         /// # Safety
-        /// As many outputs as states, four times 32 gates, and the whole table.
+        /// States from `states` to `end` and as many outputs are writable; four times 32 gates and the whole table are readable.
         #[unsafe(naked)]
         unsafe extern "C" fn $name(args: &Cells) {
             naked!(Cells { keep, add, clip, tanh, show, zero } =>

@@ -14,7 +14,7 @@ pub(crate) use block::BLOCK;
 
 use super::dot_s8::block_s8;
 use super::dot_s16;
-use super::requantize::bounded::{Either, Rescale, Wide};
+use super::requantize::bounded::{Either, Rescale, RescaleS64};
 use crate::cells::{Dst, Element, Src};
 use crate::ops::lstm::LstmInt;
 use crate::quant::{Multiplier, SigmoidI16};
@@ -33,9 +33,9 @@ pub(crate) type Gates = [[i16; BLOCK]; 4];
 pub(crate) trait Activation: Element {
     /// An element of the biases.
     type Bias: Element;
-    /// That of the sums over the hidden state.
+    /// Bias of the sums over the hidden state.
     const NO_BIAS: Self::Bias;
-    /// What scales a gate's sums without a look at them.
+    /// Scaling of a gate's sums that is valid for every sum in range.
     type Scale: Copy;
 
     /// For sums of `len` products and a bias of at most so much; `None` where they might leave their range.
@@ -113,12 +113,12 @@ impl Activation for i8 {
 impl Activation for i16 {
     type Bias = i64;
     const NO_BIAS: i64 = 0;
-    type Scale = Wide;
+    type Scale = RescaleS64;
 
-    fn scale(multiplier: Multiplier, len: usize, largest_bias: u64) -> Option<Wide> {
+    fn scale(multiplier: Multiplier, len: usize, largest_bias: u64) -> Option<RescaleS64> {
         let products = (len as u64) << 22;
         let fits = (1..=dot_s16::LONGEST).contains(&len) && largest_bias < (1 << 31) - products;
-        Wide::new(multiplier).filter(|_| fits)
+        RescaleS64::new(multiplier).filter(|_| fits)
     }
 
     fn magnitude(bias: i64) -> u64 {
@@ -131,7 +131,7 @@ impl Activation for i16 {
     }
 
     #[inline(never)]
-    fn gate([of_input, of_hidden]: [&Sums; 2], bias: &[i64], scales: &[Wide; 2], gate: &mut [i16; BLOCK]) {
+    fn gate([of_input, of_hidden]: [&Sums; 2], bias: &[i64], scales: &[RescaleS64; 2], gate: &mut [i16; BLOCK]) {
         #[cfg(kernel_isa = "mve")]
         if !bias.is_empty() && bias.len() <= BLOCK {
             let sums = [of_input, of_hidden].map(|sums| sums.as_ptr());
@@ -162,7 +162,7 @@ impl Activation for i16 {
     }
 }
 
-/// What scales f * c, i * g and o * tanh(c); `None` at multipliers that an operator may not have.
+/// Scalings of f * c, i * g and o * tanh(c); `None` at multipliers that an operator may not have.
 pub(crate) fn products(op: &LstmInt) -> Option<[Rescale; 3]> {
     let [keep, add, show] = op.products;
     // Of both factors' magnitudes, 2^15 - 1 and 2^15.

@@ -1,6 +1,6 @@
-//! What `gates` has loops for, on Helium, four cells at a time.
+//! Loops of `gates` for Helium, four cells at a time.
 
-use crate::kernels::primitives::requantize::bounded::{Either, Rescale, Wide};
+use crate::kernels::primitives::requantize::bounded::{Either, Rescale, RescaleS64};
 use crate::ops::lstm::LstmInt;
 use crate::quant::SIGMOID;
 use crate::tensor::DType;
@@ -8,14 +8,14 @@ use crate::tensor::DType;
 /// The gates of int8 activations, from both sums.
 ///
 /// # Safety
-/// As many sums and gates as biases, which are not none.
+/// `bias.len()` sums at each of `sums` and as many elements at `gate`; `bias` is not empty.
 #[inline(always)]
 pub(in crate::kernels) unsafe fn gate_s8(sums: [*const i32; 2], bias: &[i32], scales: &[Either; 2], gate: *mut i16) {
     let [of_input, of_hidden] = scales.map(|scale| {
         let (mantissa, left, right) = scale.parts();
         [mantissa, left as i32, (right as i32).wrapping_neg()]
     });
-    let args = Args {
+    let args = GateArgs {
         sums,
         bias: bias.as_ptr(),
         gate,
@@ -23,18 +23,23 @@ pub(in crate::kernels) unsafe fn gate_s8(sums: [*const i32; 2], bias: &[i32], sc
         of_hidden,
         count: bias.len(),
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: `args.count` is `bias.len()`; the caller guarantees as many sums and gates.
     unsafe { gate_of(&args) }
 }
 
 /// The same of int16.
 ///
 /// # Safety
-/// As there; the biases have 32 bits.
+/// As for [`gate_s8`]; in addition, each bias fits 32 bits.
 #[inline(always)]
-pub(in crate::kernels) unsafe fn gate_s16(sums: [*const i32; 2], bias: &[i64], scales: &[Wide; 2], gate: *mut i16) {
+pub(in crate::kernels) unsafe fn gate_s16(
+    sums: [*const i32; 2],
+    bias: &[i64],
+    scales: &[RescaleS64; 2],
+    gate: *mut i16,
+) {
     let [of_input, of_hidden] = scales.map(|scale| scale.parts());
-    let args = Args {
+    let args = GateArgs {
         sums,
         bias: bias.as_ptr().cast(),
         gate,
@@ -42,25 +47,26 @@ pub(in crate::kernels) unsafe fn gate_s16(sums: [*const i32; 2], bias: &[i64], s
         of_hidden,
         count: bias.len(),
     };
-    // SAFETY: as the caller promises.
-    unsafe { wide_gate_of(&args) }
+    // SAFETY: `args.count` is `bias.len()`; the caller guarantees as many sums and gates. Of each bias the low word is read.
+    unsafe { gate_s16_of(&args) }
 }
 
 /// Sums that become halves.
 ///
 /// # Safety
-/// `count` of both, which is not 0.
+/// `count` sums at `sums` and `count` elements at `to`; `count` is not 0.
 #[inline(always)]
 pub(in crate::kernels) unsafe fn halves(sums: *const i32, scale: &Either, to: *mut i16, count: usize) {
     let (mantissa, left, right) = scale.parts();
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees `count` elements, not none, at `sums` and `to`.
     unsafe { halves_of(sums, to, count, mantissa, left, (right as i32).wrapping_neg()) }
 }
 
 /// New states, and outputs of the activations that the operator has.
 ///
 /// # Safety
-/// `count` states and outputs, not none and no more than a block of gates has.
+/// 1. `count` states at `states` and `count` outputs of the operator's type at `y`.
+/// 2. `count` is not 0 and at most the block of the gates at `gates`, four times [`GATE`] bytes.
 #[inline(always)]
 pub(in crate::kernels) unsafe fn cells(
     op: &LstmInt,
@@ -90,7 +96,7 @@ pub(in crate::kernels) unsafe fn cells(
         zero: op.zero[1],
         count,
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: `args` gives `count` states and outputs, and as many gates of each kind (points 1 and 2); the loop taken is that of the outputs' type.
     unsafe {
         match op.dtype {
             DType::I16 => cells_s16(&args),
@@ -101,27 +107,27 @@ pub(in crate::kernels) unsafe fn cells(
 
 /// The sums of a gate, which become it. The loops read the fields by offset_of!.
 #[repr(C)]
-struct Args {
+struct GateArgs {
     /// Over the inputs, and over the hidden state.
     sums: [*const i32; 2],
     /// Of 64 bits where the activations are int16.
     bias: *const i32,
     gate: *mut i16,
-    /// Mantissa, shift to the left, shift to the right as a number of at most 0; or what [`Wide`] has.
+    /// Mantissa, shift to the left, shift to the right as a number of at most 0; or what [`RescaleS64`] has.
     of_input: [i32; 3],
     of_hidden: [i32; 3],
     /// Not 0.
     count: usize,
 }
-consecutive!(Args: bias, gate, of_input);
+consecutive!(GateArgs: bias, gate, of_input);
 const _: () = {
     use core::mem::offset_of;
-    assert!(offset_of!(Args, bias) == offset_of!(Args, sums) + 8);
-    assert!(offset_of!(Args, of_hidden) == offset_of!(Args, of_input) + 12);
-    assert!(offset_of!(Args, count) == offset_of!(Args, of_hidden) + 12);
+    assert!(offset_of!(GateArgs, bias) == offset_of!(GateArgs, sums) + 8);
+    assert!(offset_of!(GateArgs, of_hidden) == offset_of!(GateArgs, of_input) + 12);
+    assert!(offset_of!(GateArgs, count) == offset_of!(GateArgs, of_hidden) + 12);
 };
 
-/// Two roundings of a sum, to a half: what `rescale.rs` has as `Either`.
+/// Two roundings of a sum, to a half: `bounded.rs` has them as `Either`.
 macro_rules! scaled {
     ($q:literal, $t:literal, $mantissa:literal, $left:literal, $right:literal, $mask:literal) => {
         concat!(
@@ -172,7 +178,7 @@ macro_rules! scaled {
 }
 
 /// One rounding of a product of 64 bits: its low word rounded, and the high one in front of it.
-macro_rules! wide {
+macro_rules! term_s16 {
     ($q:literal, $t:literal, $mantissa:literal, $left:literal, $right:literal) => {
         concat!(
             "vmul.i32 ",
@@ -218,7 +224,7 @@ macro_rules! wide {
 /// # Safety
 /// `count` sums, biases and gates.
 #[unsafe(naked)]
-unsafe extern "C" fn gate_of(args: &Args) {
+unsafe extern "C" fn gate_of(args: &GateArgs) {
     core::arch::naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
@@ -246,7 +252,7 @@ unsafe extern "C" fn gate_of(args: &Args) {
 /// # Safety
 /// `count` sums, biases and gates. The low words of biases are all of them.
 #[unsafe(naked)]
-unsafe extern "C" fn wide_gate_of(args: &Args) {
+unsafe extern "C" fn gate_s16_of(args: &GateArgs) {
     core::arch::naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
@@ -264,8 +270,8 @@ unsafe extern "C" fn wide_gate_of(args: &Args) {
         "adds r3, #32",
         "vadd.i32 q0, q0, q1",
         "vldrw.u32 q1, [r2], #16",
-        wide!("q0", "q2", "q4", "r6", "r7"),
-        wide!("q1", "q3", "q5", "r9", "r10"),
+        term_s16!("q0", "q2", "q4", "r6", "r7"),
+        term_s16!("q1", "q3", "q5", "r9", "r10"),
         "vqadd.s16 q0, q0, q1",
         "vstrh.32 q0, [r4], #8",
         "letp lr, 2b",
@@ -321,8 +327,8 @@ consecutive!(Cells: gates, states, y, table);
 /// Bytes from a gate's numbers to the next one's: input, forget, cell, output.
 const GATE: usize = 2 * super::block::BLOCK;
 
-/// What lies under `q0`, a number on the table's scale, to `q1`: fraction bits, what they leave of a word. From the end of the table on it is that of the
-/// place in `r6`; `r5` is the end. Table r3, its second element r4. Also in use: q2, q3, q5.
+/// Interpolated table value at the magnitude of `q0`, a number on the table's scale, to `q1`. `$bits`: fraction bits; `$left`: 32 less `$bits`. Magnitudes from
+/// the end of the table in `r5` on are replaced by the place in `r6`. Table r3, its second element r4. Clobbers q2, q3, q5.
 macro_rules! interpolated {
     ($bits:literal, $left:literal) => {
         concat!(

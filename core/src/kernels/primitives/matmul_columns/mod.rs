@@ -36,7 +36,7 @@ impl<'a, T: Element + Into<i32>> Spaced<'a, T> {
     /// Sums of one product with each element of the first `N` columns of `m`, whose rows have `width` elements.
     ///
     /// # Safety
-    /// `m` points to as many rows as there are elements, the last of `N` elements at least.
+    /// `m` points to `self.count` rows, `width` elements apart, the last of `N` elements at least.
     // A function by itself: within a kernel the loop would have no registers left.
     #[inline(never)]
     unsafe fn block<S: Copy + Default, const N: usize>(
@@ -47,7 +47,7 @@ impl<'a, T: Element + Into<i32>> Spaced<'a, T> {
     ) -> [S; N] {
         let (mut x, mut m, mut sums) = (self.from.as_ptr(), m, [S::default(); N]);
         for _ in 0..self.count {
-            // SAFETY: an element of x, and a row, as the caller promises.
+            // SAFETY: one of `self.count` elements of `self.from`, and `N` columns of the row that belongs to it, which the caller guarantees.
             let (value, row) = unsafe { (x.read(), m.cast::<[T; N]>().read_unaligned()) };
             for (sum, w) in sums.iter_mut().zip(row) {
                 *sum = add(*sum, value.into(), w.into());
@@ -80,7 +80,7 @@ impl<'a, T: Element + Into<i32>> Spaced<'a, T> {
             }
             let done = blocks.len().wrapping_mul(N);
             for (i, sum) in rest.iter_mut().enumerate() {
-                // SAFETY: likewise, one.
+                // SAFETY: `self.count` rows of `width` elements lie in `m`, as just checked, and at least one column is left.
                 [*sum] = unsafe { self.block(m.wrapping_add(done).wrapping_add(i), width, add) };
             }
             put(at, sums)?;
@@ -120,7 +120,7 @@ pub(crate) fn columns_s8(
     }
     let (mut at, mut sums) = (0usize, [0_i32; MOST]);
     while at < width {
-        let args = helium::Args {
+        let args = helium::MatmulColumnsArgs {
             x: x.from.as_ptr(),
             step: x.step,
             count: x.count,

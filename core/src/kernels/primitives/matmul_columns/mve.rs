@@ -5,7 +5,7 @@ pub(in crate::kernels) const MOST: usize = 16;
 
 /// Columns `columns` of a matrix whose rows have `width` elements, and the elements that they are multiplied with.
 #[repr(C)]
-pub(in crate::kernels) struct Args {
+pub(in crate::kernels) struct MatmulColumnsArgs {
     pub(in crate::kernels) x: *const i8,
     /// From an element to the next.
     pub(in crate::kernels) step: usize,
@@ -16,30 +16,30 @@ pub(in crate::kernels) struct Args {
     /// Room for [`MOST`].
     pub(in crate::kernels) sums: *mut i32,
     pub(in crate::kernels) zero: i32,
-    /// That are left, not none.
+    /// Columns left, not 0.
     pub(in crate::kernels) columns: usize,
 }
-consecutive!(Args: x, step, count, m, width, sums, zero, columns);
+consecutive!(MatmulColumnsArgs: x, step, count, m, width, sums, zero, columns);
 
 /// `sum of (x[k] - zero) * m[k, i]`, modulo 2^32, of sixteen columns, or of four at the most where fewer than sixteen are left: their number.
 ///
 /// # Safety
-/// `x` and `m` have as many elements and rows as `args` say.
-pub(in crate::kernels) unsafe fn columns(args: &Args) -> usize {
+/// `args` gives elements at `x`, and as many rows of `m` with `args.columns` columns left.
+pub(in crate::kernels) unsafe fn columns(args: &MatmulColumnsArgs) -> usize {
     if args.columns >= MOST {
-        // SAFETY: as the caller promises.
+        // SAFETY: at least `MOST` (sixteen) columns are left, and the caller guarantees elements and rows.
         unsafe { sixteen(args) };
         return MOST;
     }
-    // SAFETY: likewise.
+    // SAFETY: the loop takes at most four of the columns left, and the caller guarantees elements and rows.
     unsafe { four(args) };
     args.columns.min(4)
 }
 
 /// # Safety
-/// As above, of sixteen columns.
+/// As for [`columns`], with at least sixteen columns left.
 #[unsafe(naked)]
-unsafe extern "C" fn sixteen(args: &Args) {
+unsafe extern "C" fn sixteen(args: &MatmulColumnsArgs) {
     core::arch::naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",
@@ -77,9 +77,9 @@ unsafe extern "C" fn sixteen(args: &Args) {
 }
 
 /// # Safety
-/// As above.
+/// As for [`columns`], with fewer than sixteen columns left.
 #[unsafe(naked)]
-unsafe extern "C" fn four(args: &Args) {
+unsafe extern "C" fn four(args: &MatmulColumnsArgs) {
     core::arch::naked_asm!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",

@@ -192,7 +192,7 @@ pub(crate) struct ByteTerm {
     mantissa: i32,
     right: u32,
     half: i32,
-    /// What of the sign is added to a quotient.
+    /// Mask of the sign that is added to a quotient: -1 where the multiplier shifts to the right, else 0.
     sign: i32,
     zero: i32,
 }
@@ -224,20 +224,20 @@ impl ByteTerm {
                 .wrapping_add(low)
                 .wrapping_add(self.half)
         };
-        // Where a negative number's quotient is 0, one less does not matter.
+        // Subtracting one from a negative number's quotient of 0 does not change the result.
         ((x >> 31) & self.sign).wrapping_add(q).wrapping_shr(self.right)
     }
 }
 
 /// [`Multiplier::apply_wide`] of numbers of 32 bits.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wide {
+pub(crate) struct RescaleS64 {
     mantissa: i32,
     /// 1 to 31.
     right: u32,
 }
 
-impl Wide {
+impl RescaleS64 {
     /// `None` where it shifts by more than 31.
     pub(crate) fn new(multiplier: Multiplier) -> Option<Self> {
         let (mantissa, right) = multiplier.wide();

@@ -4,7 +4,7 @@ use crate::cells::Dst;
 use crate::kernels::primitives::dot_s8::Products;
 use crate::quant::{Multiplier, Rescaler, high_mul_in_range};
 
-/// What is done to each sum: `min(max(multiplier * sum + before, low), high) + after`.
+/// Requantisation of each sum: `min(max(multiplier * sum + before, low), high) + after`.
 #[derive(Debug)]
 pub(crate) struct Rescaled {
     multiplier: Multiplier,
@@ -41,13 +41,13 @@ impl Rescaled {
     }
 
     /// # Safety
-    /// A place for each sum, of which there is one.
+    /// `sums` is not empty, and `place` has an element for each sum, `stride` elements apart.
     #[inline(always)]
     unsafe fn write<T: Products>(&self, sums: &[i32], mut place: *mut T, stride: usize) {
         #[cfg(kernel_isa = "mve")]
         if size_of::<T>() <= 2 {
             let shift = i32::from(self.multiplier.shift);
-            let args = helium::Args {
+            let args = helium::RequantizeArgs {
                 y: place.cast(),
                 count: sums.len(),
                 stride: stride.wrapping_mul(size_of::<T>()),
@@ -59,7 +59,7 @@ impl Rescaled {
                 high: self.high,
                 after: self.after,
             };
-            // SAFETY: as the caller promises.
+            // SAFETY: `args` gives `sums.len()` places, `stride` elements apart in bytes, which the caller guarantees; the loop taken is that of `T`'s size.
             unsafe {
                 if size_of::<T>() == 1 {
                     helium::bytes(sums.as_ptr(), &args);
@@ -73,7 +73,7 @@ impl Rescaled {
         let mut put = |scaled: i32| {
             // No `clamp`, which panics where it does not see that the limits are in order.
             let value = scaled.wrapping_add(self.before).max(self.low).min(self.high);
-            // SAFETY: as the caller promises.
+            // SAFETY: one call for each sum, whose place the caller guarantees.
             unsafe { place.write(T::narrow(value.wrapping_add(self.after))) };
             place = place.wrapping_add(stride);
         };
@@ -102,7 +102,7 @@ mod helium {
     use core::arch::naked_asm;
 
     #[repr(C)]
-    pub(super) struct Args {
+    pub(super) struct RequantizeArgs {
         pub(super) y: *mut u8,
         /// Not 0.
         pub(super) count: usize,
@@ -122,7 +122,7 @@ mod helium {
     macro_rules! put {
         ($name:ident, $store:literal) => {
             #[unsafe(naked)]
-            pub(super) unsafe extern "C" fn $name(sums: *const i32, args: &Args) {
+            pub(super) unsafe extern "C" fn $name(sums: *const i32, args: &RequantizeArgs) {
                 naked_asm!(
                     ".cpu cortex-m55",
                     "push {{r4-r11, lr}}",

@@ -1,11 +1,11 @@
-//! Where the outputs of the reference's requantising go up by one: what the proofs of shorter forms compare at.
+//! Accumulators at which the reference's requantised output goes up by one: proofs of shorter forms compare there.
 //!
 //! An output never decreases with the accumulator and takes at most 256 values, so a form that never decreases either is the reference's wherever both agree on
 //! the two sides of each of its at most 255 steps.
 
 use crate::quant::Multiplier;
 
-/// What the reference does with an accumulator: multiplier, zero point, clamp.
+/// Parameters of the reference's requantisation: multiplier, zero point, clamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requantize {
     /// Input scale times weight scale over output scale.

@@ -2,7 +2,7 @@
 
 /// State, constants and outputs of a row.
 #[repr(C)]
-pub(super) struct Args {
+pub(super) struct SvdfS8Args {
     pub(super) state: *mut i8,
     pub(super) weights: *const i8,
     pub(super) newest: *const i8,
@@ -13,7 +13,7 @@ pub(super) struct Args {
     pub(super) right: u32,
     /// Past the last output.
     pub(super) end: *mut i8,
-    /// What is left of a filter's memory without the newest, in what the loop takes at a time.
+    /// Length of a filter's memory without the newest element, in steps of the loop.
     pub(super) less_one: usize,
     pub(super) rank: usize,
 }

@@ -4,11 +4,11 @@
 
 use core::mem::offset_of;
 
-use super::args::Args;
+use super::args::SvdfS8Args;
 
 // The first five are loaded at once, which goes on to the sixth.
-consecutive!(Args: state, weights, newest, y, bias, mantissa);
-const _: () = assert!(offset_of!(Args, state) == 0);
+consecutive!(SvdfS8Args: state, weights, newest, y, bias, mantissa);
+const _: () = assert!(offset_of!(SvdfS8Args, state) == 0);
 
 /// Memories of any length.
 pub(super) fn takes(_: usize) -> bool {
@@ -142,11 +142,11 @@ macro_rules! leave {
 /// Of memories of eight elements, a filter for each unit.
 ///
 /// # Safety
-/// As many of each as there are outputs, at least one.
+/// `args` gives a filter, its weights and its newest value for each output, and a bias; there is one output at least.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn eights(args: &Args) {
+pub(super) unsafe extern "C" fn eights(args: &SvdfS8Args) {
     naked!(
-        Args { mantissa, addend, right, end } =>
+        SvdfS8Args { mantissa, addend, right, end } =>
         ".cpu cortex-m0",
         enter!(),
         "2:",
@@ -166,18 +166,18 @@ pub(super) unsafe extern "C" fn eights(args: &Args) {
         output!(),
         "bne 2b",
         leave!();
-        upper_half = const offset_of!(Args, mantissa) + 2,
+        upper_half = const offset_of!(SvdfS8Args, mantissa) + 2,
     )
 }
 
 /// Of any memories.
 ///
 /// # Safety
-/// As many of each as there are outputs and filters, at least one.
+/// `args` gives a memory, weights and a newest value for each filter, and a bias for each output; there is one of each at least.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn any(args: &Args) {
+pub(super) unsafe extern "C" fn any(args: &SvdfS8Args) {
     naked!(
-        Args { mantissa, addend, right, end, less_one, rank } =>
+        SvdfS8Args { mantissa, addend, right, end, less_one, rank } =>
         ".cpu cortex-m0",
         enter!(),
         "1:",
@@ -208,6 +208,6 @@ pub(super) unsafe extern "C" fn any(args: &Args) {
         output!(),
         "bne 1b",
         leave!();
-        upper_half = const offset_of!(Args, mantissa) + 2,
+        upper_half = const offset_of!(SvdfS8Args, mantissa) + 2,
     )
 }

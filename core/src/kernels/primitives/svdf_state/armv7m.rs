@@ -2,9 +2,9 @@
 
 #![cfg(all(kernel_isa = "armv7m", not(any(kernel_isa = "dsp", kernel_isa = "mve"))))]
 
-use super::args::Args;
+use super::args::SvdfS8Args;
 
-consecutive!(Args: state, weights, newest, y, bias, mantissa, addend, right, end, less_one, rank);
+consecutive!(SvdfS8Args: state, weights, newest, y, bias, mantissa, addend, right, end, less_one, rank);
 
 frame!(
     /// The frame of any memories: the outputs' end, elements of a memory but for the newest, filters.
@@ -64,10 +64,10 @@ macro_rules! output {
 /// Of memories of eight elements, a filter for each unit.
 ///
 /// # Safety
-/// As many of each as there are outputs, at least one.
+/// `args` gives a filter, its weights and its newest value for each output, and a bias; there is one output at least.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn eights(args: &Args) {
-    naked!(Args { state, newest, y, mantissa, right } =>
+pub(super) unsafe extern "C" fn eights(args: &SvdfS8Args) {
+    naked!(SvdfS8Args { state, newest, y, mantissa, right } =>
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
         // Biases r11, the end r8.
@@ -96,10 +96,10 @@ pub(super) unsafe extern "C" fn eights(args: &Args) {
 /// Of any memories.
 ///
 /// # Safety
-/// As many of each as there are outputs and filters, at least one.
+/// `args` gives a memory, weights and a newest value for each filter, and a bias for each output; there is one of each at least.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn any(args: &Args) {
-    naked!(Args { state, newest, y, mantissa, right, less_one }, Frame { last, elements, filters } =>
+pub(super) unsafe extern "C" fn any(args: &SvdfS8Args) {
+    naked!(SvdfS8Args { state, newest, y, mantissa, right, less_one }, Frame { last, elements, filters } =>
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
         // Biases r11, elements left r6, filters left r7.

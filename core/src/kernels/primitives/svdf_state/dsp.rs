@@ -2,9 +2,9 @@
 
 #![cfg(all(kernel_isa = "dsp", not(kernel_isa = "mve")))]
 
-use super::args::Args;
+use super::args::SvdfS8Args;
 
-consecutive!(Args: state, weights, newest, y, bias, mantissa, addend, right, end, less_one, rank);
+consecutive!(SvdfS8Args: state, weights, newest, y, bias, mantissa, addend, right, end, less_one, rank);
 
 frame!(
     /// The frame of any memories: what scales, the outputs' end, words of a memory but for the last, filters.
@@ -66,10 +66,10 @@ pub(super) fn less_one(memory: usize) -> usize {
 /// Of memories of eight elements, a filter for each unit.
 ///
 /// # Safety
-/// As many of each as there are outputs, at least one.
+/// `args` gives a filter, its weights and its newest value for each output, and a bias; there is one output at least.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn eights(args: &Args) {
-    naked!(Args { state, newest, y, mantissa, right, end } =>
+pub(super) unsafe extern "C" fn eights(args: &SvdfS8Args) {
+    naked!(SvdfS8Args { state, newest, y, mantissa, right, end } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
         // Sum r0, state r1, weights r2, newest r3, y r10, bias r11, mantissa r12, addend lr, right shift r9; on the stack the end.
@@ -110,10 +110,10 @@ pub(super) unsafe extern "C" fn eights(args: &Args) {
 /// Of memories of whole words.
 ///
 /// # Safety
-/// As many of each as there are outputs and filters, at least one.
+/// `args` gives a memory, weights and a newest value for each filter, and a bias for each output; there is one of each at least.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn any(args: &Args) {
-    naked!(Args { mantissa }, Frame { factor, shift, words, filters } =>
+pub(super) unsafe extern "C" fn any(args: &SvdfS8Args) {
+    naked!(SvdfS8Args { mantissa }, Frame { factor, shift, words, filters } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
         // Sum r0, state r1, weights r2, newest r3, words left r8, filters left r9, y r10, bias r11.

@@ -96,7 +96,7 @@ pub(in crate::kernels) fn times(row: Times<'_>) -> Option<()> {
             return None;
         }
         let (mantissa, addend, right) = scale.parts();
-        let args = args::Args {
+        let args = args::SvdfS8Args {
             state: state.as_mut_ptr(),
             weights: weights.as_ptr(),
             newest: newest.as_ptr(),
@@ -109,7 +109,7 @@ pub(in crate::kernels) fn times(row: Times<'_>) -> Option<()> {
             less_one: loops::less_one(memory),
             rank,
         };
-        // SAFETY: as many of each as there are units and filters, which are not none, as just checked.
+        // SAFETY: `y` has `bias.len()` elements, `newest` one for each of the `filters`, `state` and `weights` have `elements > 0`, as just checked.
         unsafe {
             if (rank, memory) == (1, 8) {
                 loops::eights(&args);
@@ -171,7 +171,7 @@ fn vectors(row: (Dst<'_, i8>, Src<'_, i8>, &[i8], &[i32]), len: usize, scale: (M
         }
         if (1..=16).contains(&len) && fours > 0 {
             let (multiplier, zero) = scale;
-            let args = mve::Args {
+            let args = mve::SvdfS8MveArgs {
                 state: state.as_ptr(),
                 weights: weights.as_ptr(),
                 bias: bias.as_ptr(),
@@ -182,7 +182,8 @@ fn vectors(row: (Dst<'_, i8>, Src<'_, i8>, &[i8], &[i32]), len: usize, scale: (M
                 right: multiplier.shift.into(),
                 zero: zero.into(),
             };
-            // SAFETY: as many of each as there are units, four times `fours` of them at least, as just checked.
+            // SAFETY: `4 * fours <= bias.len()` units, not none, each with an output and `len` elements of state and weights, as just checked; `len` is 1 to
+            // 16.
             unsafe {
                 match len {
                     8 => mve::eights(&args),

@@ -5,7 +5,7 @@ use core::arch::naked_asm;
 /// Every `stride` bytes one of as many bytes as `count` says, which is not 0.
 ///
 /// # Safety
-/// As many of both.
+/// `count` bytes are readable at `from`, and writable at `to`, `stride` bytes apart.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn append(to: *mut i8, from: *const i8, count: usize, stride: usize) {
     naked_asm!(
@@ -24,9 +24,9 @@ pub(super) unsafe extern "C" fn append(to: *mut i8, from: *const i8, count: usiz
     )
 }
 
-/// What the loops take. They read the fields by offset_of!.
+/// Arguments of the loops. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 #[repr(C)]
-pub(super) struct Args {
+pub(super) struct SvdfS8MveArgs {
     pub(super) state: *const i8,
     pub(super) weights: *const i8,
     pub(super) bias: *const i32,
@@ -40,14 +40,14 @@ pub(super) struct Args {
     pub(super) right: i32,
     pub(super) zero: i32,
 }
-consecutive!(Args: state, weights, bias, y, fours, len, mantissa, right, zero);
+consecutive!(SvdfS8MveArgs: state, weights, bias, y, fours, len, mantissa, right, zero);
 
 /// Defines a loop over units, four at a time: what a unit's sum takes, and fifteen instructions.
 macro_rules! fours {
     ($name:ident $row:ident) => {
         #[unsafe(naked)]
-        pub(super) unsafe extern "C" fn $name(args: &Args) {
-            naked!(Args { state, bias, fours, mantissa, zero } =>
+        pub(super) unsafe extern "C" fn $name(args: &SvdfS8MveArgs) {
+            naked!(SvdfS8MveArgs { state, bias, fours, mantissa, zero } =>
                 ".cpu cortex-m55",
                 "push {{r4-r11, lr}}",
                 // State r0, weights r1, biases r2, outputs r3, length r5, mantissa r7, right shift r9, zero point r11; sums r4, r6, r8, r10.

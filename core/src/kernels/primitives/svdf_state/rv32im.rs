@@ -2,7 +2,7 @@
 
 #![cfg(kernel_isa = "rv32im")]
 
-use super::args::Args;
+use super::args::SvdfS8Args;
 
 /// Memories of any length.
 pub(super) fn takes(_: usize) -> bool {
@@ -96,11 +96,11 @@ macro_rules! enter {
 /// Of memories of eight elements, a filter for each unit.
 ///
 /// # Safety
-/// As many of each as there are outputs, at least one.
+/// `args` gives a filter, its weights and its newest value for each output, and a bias; there is one output at least.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn eights(args: &Args) {
+pub(super) unsafe extern "C" fn eights(args: &SvdfS8Args) {
     naked!(
-        Args { state, weights, newest, y, bias, mantissa, addend, right, end } =>
+        SvdfS8Args { state, weights, newest, y, bias, mantissa, addend, right, end } =>
         ".option push",
         ".option arch, +m",
         enter!(),
@@ -126,11 +126,11 @@ pub(super) unsafe extern "C" fn eights(args: &Args) {
 /// Of any memories.
 ///
 /// # Safety
-/// As many of each as there are outputs and filters, at least one.
+/// `args` gives a memory, weights and a newest value for each filter, and a bias for each output; there is one of each at least.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn any(args: &Args) {
+pub(super) unsafe extern "C" fn any(args: &SvdfS8Args) {
     naked!(
-        Args { state, weights, newest, y, bias, mantissa, addend, right, end, less_one, rank } =>
+        SvdfS8Args { state, weights, newest, y, bias, mantissa, addend, right, end, less_one, rank } =>
         ".option push",
         ".option arch, +m",
         save!("s0" "s1" "s2" "s3"),

@@ -3,7 +3,7 @@
 
 #[cfg(not(kernel_isa = "armv7m"))]
 use super::s16_args::Scale;
-use super::s16_args::{Args, BLOCK, Constants, Row, short};
+use super::s16_args::{BLOCK, Constants, Row, SvdfS16Args, short};
 #[cfg(kernel_isa = "armv6m")]
 use super::s16_armv6m as loops;
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
@@ -53,7 +53,7 @@ pub(crate) fn run(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>)
         #[cfg(not(kernel_isa = "armv7m"))]
         let newest = &mut sums;
         left -= count;
-        let args = Args {
+        let args = SvdfS16Args {
             state,
             weights: times,
             newest: newest.as_mut_ptr(),

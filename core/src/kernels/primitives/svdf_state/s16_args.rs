@@ -14,7 +14,7 @@ pub(crate) type Row<'a, S> = (Src<'a, i8>, Dst<'a, i8>, Dst<'a, S>);
 pub(crate) const BLOCK: usize = 32;
 const _: () = assert!(BLOCK.is_power_of_two());
 
-/// What scales the newest of each filter, where such loops take the layer: a block has whole units, and no sum over features leaves its range.
+/// Scaling of each filter's newest value, for layers that such loops take: a block has whole units, and no sum over features leaves its range.
 #[cfg_attr(
     not(any(packing, kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")),
     allow(dead_code)
@@ -40,7 +40,7 @@ pub(super) type Newest = i32;
     allow(dead_code)
 )]
 #[repr(C)]
-pub(super) struct Args {
+pub(super) struct SvdfS16Args {
     pub(super) state: *mut i16,
     pub(super) weights: *const i16,
     pub(super) newest: *mut Newest,
@@ -57,7 +57,7 @@ pub(super) struct Args {
     pub(super) rank: usize,
 }
 
-/// What makes the newest value of a sum, where the loops do it themselves: as [`Args`] is read.
+/// Scaling of a sum to the newest value, for loops that scale themselves. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 #[cfg(any(kernel_isa = "armv6m", kernel_isa = "rv32im"))]
 #[repr(C)]
 pub(super) struct Scale {

@@ -1,6 +1,6 @@
 //! [`super::s16`] on ARMv6-M, in three passes over the sums of a block: newest values take their places, then the sums over memories, which become outputs.
 
-use super::s16_args::{Args, Scale};
+use super::s16_args::{Scale, SvdfS16Args};
 
 /// Whether the loops take memories of so many elements.
 pub(super) fn takes(_: usize) -> bool {
@@ -8,10 +8,10 @@ pub(super) fn takes(_: usize) -> bool {
 }
 
 /// # Safety
-/// As many of each as there are outputs, filters and elements of their memories.
+/// `args` gives outputs and biases for each unit, a newest value for each filter, and `memory` elements of state and weights for each filter.
 #[inline(always)]
-pub(super) unsafe fn times(args: &Args, scale: &Scale) {
-    // SAFETY: as the caller promises.
+pub(super) unsafe fn times(args: &SvdfS16Args, scale: &Scale) {
+    // SAFETY: the caller guarantees the arrays that `args` gives; `eights` runs only for rank 1 and memory 8.
     unsafe {
         halves(args, scale);
         if (args.rank, args.memory) == (1, 8) {
@@ -69,11 +69,11 @@ macro_rules! mantissa {
 /// Sums below 2^30, scaled and saturated to 16 bits, in their places.
 ///
 /// # Safety
-/// As many sums as there are filters, at least one.
+/// `args.newest` has a sum for each filter, of which there is one at least.
 #[unsafe(naked)]
-unsafe extern "C" fn halves(args: &Args, scale: &Scale) {
+unsafe extern "C" fn halves(args: &SvdfS16Args, scale: &Scale) {
     naked!(
-        Args { newest, y, end, rank }, Scale { mantissa, left, right, half, sign } =>
+        SvdfS16Args { newest, y, end, rank }, Scale { mantissa, left, right, half, sign } =>
         ".cpu cortex-m0",
         enter!(),
         // Sums r0, their end r11; left r2, right r7, half r10, sign lr.
@@ -151,11 +151,11 @@ macro_rules! element {
 /// Memories of eight elements, a filter for each unit.
 ///
 /// # Safety
-/// As many of each as there are outputs, at least one.
+/// `args` gives a filter, its weights and its newest value for each output, and a bias; there is one output at least.
 #[unsafe(naked)]
-unsafe extern "C" fn eights(args: &Args) {
+unsafe extern "C" fn eights(args: &SvdfS16Args) {
     naked!(
-        Args { state, weights, newest, bias, y, end } =>
+        SvdfS16Args { state, weights, newest, bias, y, end } =>
         ".cpu cortex-m0",
         enter!(),
         // Weights are an element behind: they go by the index of the state's next one. Sums r9, biases r10, the sums' end r11.
@@ -205,11 +205,11 @@ unsafe extern "C" fn eights(args: &Args) {
 /// Any memories.
 ///
 /// # Safety
-/// As many of each as there are outputs and filters, at least one.
+/// `args` gives a memory, weights and a newest value for each filter, and a bias for each output; there is one of each at least.
 #[unsafe(naked)]
-unsafe extern "C" fn any(args: &Args) {
+unsafe extern "C" fn any(args: &SvdfS16Args) {
     naked!(
-        Args { state, weights, newest, bias, y, end, memory, rank } =>
+        SvdfS16Args { state, weights, newest, bias, y, end, memory, rank } =>
         ".cpu cortex-m0",
         enter!(),
         // State r1, weights r2, newest r3, which the sums r8 never pass, up to their end r11; filters left r9, biases r10, rank r12, bytes before the last
@@ -273,11 +273,11 @@ unsafe extern "C" fn any(args: &Args) {
 /// Outputs of sums of any size, rounded twice.
 ///
 /// # Safety
-/// As many sums as there are outputs, at least one.
+/// `args.newest` has a sum for each output, of which there is one at least.
 #[unsafe(naked)]
-unsafe extern "C" fn outputs(args: &Args) {
+unsafe extern "C" fn outputs(args: &SvdfS16Args) {
     naked!(
-        Args { newest, y, end, mantissa, places, zero } =>
+        SvdfS16Args { newest, y, end, mantissa, places, zero } =>
         ".cpu cortex-m0",
         enter!(),
         // Sums r0, output r2, its end r11; places r7, zero point r10.

@@ -1,8 +1,8 @@
 //! [`super::s16`] on ARMv7-M and ARMv8-M without vectors.
 
-use super::s16_args::Args;
+use super::s16_args::SvdfS16Args;
 
-consecutive!(Args: state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank);
+consecutive!(SvdfS16Args: state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank);
 
 frame!(
     /// The frame of any memories: the outputs' end, filters.
@@ -21,11 +21,11 @@ pub(super) fn takes(memory: usize) -> bool {
 }
 
 /// # Safety
-/// As many of each as there are outputs, filters and elements of their memories.
+/// `args` gives outputs and biases for each unit, a newest value for each filter, and `memory` elements of state and weights for each filter.
 #[inline(always)]
-pub(super) unsafe fn times(args: &Args) {
+pub(super) unsafe fn times(args: &SvdfS16Args) {
     let is_aligned = (args.state as usize | args.weights as usize).is_multiple_of(4);
-    // SAFETY: as the caller promises; double words lie at multiples of four.
+    // SAFETY: the caller guarantees the arrays that `args` gives. `eights` loads double words, which need multiples of four: `is_aligned`.
     unsafe {
         if (args.rank, args.memory) == (1, 8) && is_aligned {
             eights(args);
@@ -104,7 +104,7 @@ macro_rules! steps {
 macro_rules! steps {
     () => {
         concat!(
-            // What is no four of them first.
+            // Elements that do not fill a group of four come first.
             "ands r6, lr, #3\n",
             "beq 4f\n",
             "3:\n",
@@ -177,10 +177,10 @@ macro_rules! output {
 /// Of memories of eight elements at multiples of four, a filter for each unit.
 ///
 /// # Safety
-/// As many of each as there are outputs, at least one.
+/// `args` gives a filter, its weights and its newest value for each output, and a bias; there is one output at least.
 #[unsafe(naked)]
-unsafe extern "C" fn eights(args: &Args) {
-    naked!(Args { state, newest, y, mantissa, zero } =>
+unsafe extern "C" fn eights(args: &SvdfS16Args) {
+    naked!(SvdfS16Args { state, newest, y, mantissa, zero } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
         // Biases r8, the end lr.
@@ -205,10 +205,10 @@ unsafe extern "C" fn eights(args: &Args) {
 /// Of any memories; steps of one but for the last.
 ///
 /// # Safety
-/// As many of each as there are outputs and filters, at least one.
+/// `args` gives a memory, weights and a newest value for each filter, and a bias for each output; there is one of each at least.
 #[unsafe(naked)]
-unsafe extern "C" fn any(args: &Args, less_one: usize) {
-    naked!(Args { state, newest, bias, end, mantissa, zero, rank }, Frame { last, filters } =>
+unsafe extern "C" fn any(args: &SvdfS16Args, less_one: usize) {
+    naked!(SvdfS16Args { state, newest, bias, end, mantissa, zero, rank }, Frame { last, filters } =>
         ".cpu cortex-m33",
         "push {{r4-r11, lr}}",
         // Biases r8, steps left r6, filters left r7, steps of a memory lr.

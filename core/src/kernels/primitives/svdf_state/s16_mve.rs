@@ -2,9 +2,9 @@
 
 use core::mem::MaybeUninit;
 
-use super::s16_args::{Args, BLOCK};
+use super::s16_args::{BLOCK, SvdfS16Args};
 
-consecutive!(Args: state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank);
+consecutive!(SvdfS16Args: state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank);
 
 /// Elements of a vector.
 const LANES: usize = 8;
@@ -15,12 +15,13 @@ pub(super) fn takes(_: usize) -> bool {
 }
 
 /// # Safety
-/// As many of each as there are outputs, filters and elements of their memories.
+/// 1. `args` gives outputs and biases for each unit, a newest value for each filter, and `memory` elements of state and weights for each filter.
+/// 2. There are at most [`BLOCK`] filters.
 #[inline(always)]
-pub(super) unsafe fn times(args: &Args) {
+pub(super) unsafe fn times(args: &SvdfS16Args) {
     let mut sums = MaybeUninit::<[i32; BLOCK]>::uninit();
     let sums = sums.as_mut_ptr().cast();
-    // SAFETY: as the caller promises, of which a block has no more; as many sums are written as are read.
+    // SAFETY: the caller guarantees the arrays that `args` gives, of at most `BLOCK` filters: `sums` has room for each, and is written before it is read.
     unsafe {
         if (args.rank, args.memory) == (1, LANES) {
             eights(args, sums);
@@ -52,10 +53,10 @@ macro_rules! last {
 /// The sums of memories of a vector, a filter for each unit.
 ///
 /// # Safety
-/// As many of each as there are outputs, at least one, and as many sums.
+/// `args` gives a filter of eight elements, its weights and its newest value for each output, of which there is one at least; `sums` takes as many.
 #[unsafe(naked)]
-unsafe extern "C" fn eights(args: &Args, sums: *mut i32) {
-    naked!(Args { state, newest, y } =>
+unsafe extern "C" fn eights(args: &SvdfS16Args, sums: *mut i32) {
+    naked!(SvdfS16Args { state, newest, y } =>
         ".cpu cortex-m55",
         "push {{r4-r8, lr}}",
         // State r0, sums r1, weights r2, newest r3, biases r8.
@@ -78,10 +79,10 @@ unsafe extern "C" fn eights(args: &Args, sums: *mut i32) {
 /// The same of whole vectors and any filters; `before` is how many there are of a memory before the last.
 ///
 /// # Safety
-/// As many of each as there are outputs, filters and elements, at least one.
+/// `args` gives biases, newest values and memories for its outputs and filters, of which there is one at least; `sums` takes one for each output.
 #[unsafe(naked)]
-unsafe extern "C" fn vectors(args: &Args, sums: *mut i32, before: usize) {
-    naked!(Args { state, newest, y, rank } =>
+unsafe extern "C" fn vectors(args: &SvdfS16Args, sums: *mut i32, before: usize) {
+    naked!(SvdfS16Args { state, newest, y, rank } =>
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         // As below; vectors before the last r5, the sums' end r10.
@@ -117,10 +118,10 @@ unsafe extern "C" fn vectors(args: &Args, sums: *mut i32, before: usize) {
 /// The same of any memories and filters: all elements but the last by vectors, and that from the newest.
 ///
 /// # Safety
-/// As many of each as there are outputs, filters and elements, at least one.
+/// `args` gives biases, newest values and memories for its outputs and filters, of which there is one at least; `sums` takes one for each output.
 #[unsafe(naked)]
-unsafe extern "C" fn any(args: &Args, sums: *mut i32) {
-    naked!(Args { state, newest, y, memory } =>
+unsafe extern "C" fn any(args: &SvdfS16Args, sums: *mut i32) {
+    naked!(SvdfS16Args { state, newest, y, memory } =>
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         // State r0, sums r1, weights r2, newest r3, elements but the last r5, filters left r7, biases r8, the sums' end r10, and r9 back from the
@@ -164,10 +165,10 @@ unsafe extern "C" fn any(args: &Args, sums: *mut i32) {
 /// Outputs of sums of any size.
 ///
 /// # Safety
-/// As many as the arguments say.
+/// `sums` has a sum for each output of `args`.
 #[unsafe(naked)]
-unsafe extern "C" fn outputs(args: &Args, sums: *const i32) {
-    naked!(Args { y, mantissa, zero } =>
+unsafe extern "C" fn outputs(args: &SvdfS16Args, sums: *const i32) {
+    naked!(SvdfS16Args { y, mantissa, zero } =>
         ".cpu cortex-m55",
         "push {{r4-r6, lr}}",
         "ldrd r2, r3, [r0, #{y}]", // end

@@ -2,7 +2,7 @@
 
 use core::mem::offset_of;
 
-use super::s16_args::{Args, Scale};
+use super::s16_args::{Scale, SvdfS16Args};
 
 /// Whether the loops take memories of so many elements.
 pub(super) fn takes(_: usize) -> bool {
@@ -10,10 +10,10 @@ pub(super) fn takes(_: usize) -> bool {
 }
 
 /// # Safety
-/// As many of each as there are outputs, filters and elements of their memories.
+/// `args` gives outputs and biases for each unit, a newest value for each filter, and `memory` elements of state and weights for each filter.
 #[inline(always)]
-pub(super) unsafe fn times(args: &Args, scale: &Scale) {
-    // SAFETY: as the caller promises.
+pub(super) unsafe fn times(args: &SvdfS16Args, scale: &Scale) {
+    // SAFETY: the caller guarantees the arrays that `args` gives; `eights` runs only for rank 1 and memory 8.
     unsafe {
         if (args.rank, args.memory) == (1, 8) {
             eights(args, scale);
@@ -148,11 +148,11 @@ macro_rules! leave {
 /// Of memories of eight elements, a filter for each unit.
 ///
 /// # Safety
-/// As many of each as there are outputs, at least one.
+/// `args` gives a filter, its weights and its newest value for each output, and a bias; there is one output at least.
 #[unsafe(naked)]
-unsafe extern "C" fn eights(args: &Args, scale: &Scale) {
+unsafe extern "C" fn eights(args: &SvdfS16Args, scale: &Scale) {
     naked!(
-        Args { state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank },
+        SvdfS16Args { state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank },
         Scale { left, right, half, sign } =>
         ".option push",
         ".option arch, +m",
@@ -176,11 +176,11 @@ unsafe extern "C" fn eights(args: &Args, scale: &Scale) {
 /// Of any memories: what is no four of the elements before the last first, then fours.
 ///
 /// # Safety
-/// As many of each as there are outputs and filters, at least one.
+/// `args` gives a memory, weights and a newest value for each filter, and a bias for each output; there is one of each at least.
 #[unsafe(naked)]
-unsafe extern "C" fn any(args: &Args, scale: &Scale) {
+unsafe extern "C" fn any(args: &SvdfS16Args, scale: &Scale) {
     naked!(
-        Args { state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank },
+        SvdfS16Args { state, weights, newest, bias, y, end, mantissa, places, zero, memory, rank },
         Scale { left, right, half, sign } =>
         ".option push",
         ".option arch, +m",

@@ -1,6 +1,6 @@
-//! What both loops are made of.
+//! Assembler macros of both loops.
 //!
-//! Registers: a0 the arguments, a1 to a6 where the tile's pixels are read, a7 the weights, which are walked through, t0 to t2 and s8 to s10 elements, t3
+//! Registers: a0 the arguments, a1 to a6 the addresses of the tile's pixels, a7 the weights, which are walked through, t0 to t2 and s8 to s10 elements, t3
 //! channels, t4 and t5 counters of elements and taps, t6 the table of taps, s0 the part's first channel, s1 its channels, s2 bytes from the addresses of the
 //! table to the tile's first pixel, s3 bytes between pixels, s4 the tile's first outputs, s5 pixels, s6 bytes between the pixels of this tap, s7 the address of
 //! taps outside. Sums are v8, v16 and v24, eight registers each (`wide` 8), or v8, v12 and so on to v28, four registers each (`wide` 4).
@@ -180,7 +180,7 @@ macro_rules! macros {
             each    \wide, \pixels, store, 0, 0
         .endm
 
-        // Where the pixels of the tap at t6 are read.
+        // Addresses of the pixels of the tap at t6.
         .macro addresses wide, pixels
             lx      a1, 0, t6
             addi    t6, t6, {bytes}

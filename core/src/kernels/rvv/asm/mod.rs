@@ -7,14 +7,14 @@ mod macros;
 
 use core::mem::offset_of;
 
-use super::args::{Run, Sum};
+use super::args::{AddS8LinearArgs, ConvArgs};
 use macros::macros;
 
 /// The macros, what is made of them, and where the arguments are.
 macro_rules! loops {
     ($run:literal) => {
         naked!(
-            Run {
+            ConvArgs {
                 entries, taps, elements, weights, table, out, pixels, step, channels, outside, zero_point, low, high,
             } =>
             ".option push\n .option arch, +zve32x",
@@ -34,7 +34,7 @@ macro_rules! loops {
 /// `pixels` of the taps are readable as far as `step` and `elements` say, those outside without steps; the outputs are writable, and lie over the input no
 /// closer than the kernel says; the constants are as `packed` writes them.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn convolution(args: *const Run) {
+pub(super) unsafe extern "C" fn convolution(args: *const ConvArgs) {
     loops!("run 0")
 }
 
@@ -43,7 +43,7 @@ pub(super) unsafe extern "C" fn convolution(args: *const Run) {
 /// # Safety
 /// As for [`convolution`], where a tap has a pixel's channels.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn depthwise(args: *const Run) {
+pub(super) unsafe extern "C" fn depthwise(args: *const ConvArgs) {
     loops!("run 1")
 }
 
@@ -52,9 +52,9 @@ pub(super) unsafe extern "C" fn depthwise(args: *const Run) {
 /// # Safety
 /// `count` elements, at least one, of both operands are readable and of the output writable, which lies over an operand at its start or below.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn sum(args: *const Sum) {
+pub(super) unsafe extern "C" fn sum(args: *const AddS8LinearArgs) {
     naked!(
-        Sum { a, b, out, count, high, low, offset } =>
+        AddS8LinearArgs { a, b, out, count, high, low, offset } =>
         r"
         .option push
         .option arch, +zve32x
@@ -105,7 +105,7 @@ pub(super) unsafe extern "C" fn sum(args: *const Sum) {
         .option pop
         ";
         bytes = const size_of::<usize>(),
-        second_high = const offset_of!(Sum, high) + size_of::<i32>(),
-        second_low = const offset_of!(Sum, low) + size_of::<i32>(),
+        second_high = const offset_of!(AddS8LinearArgs, high) + size_of::<i32>(),
+        second_low = const offset_of!(AddS8LinearArgs, low) + size_of::<i32>(),
     )
 }
