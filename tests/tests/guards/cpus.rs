@@ -55,6 +55,22 @@ fn instructions_that_the_core_lacks_are_refused_by_name() {
     }
 }
 
+/// Refusals of a table of sections: a kind that nobody knows, and a number of a kind that has none.
+pub(crate) fn unknown_sections() -> Vec<LoadError> {
+    let mut blob = small();
+    blob.cores = vec![2, 0];
+    let refused = |at: usize, value, kind| {
+        let mut file = blob.file();
+        file[HEADER_BYTES + at] = value;
+        seal(&mut file);
+        let error = load(&file).expect_err("a section that nobody knows");
+        assert_eq!(error, LoadError::Section { kind });
+        error
+    };
+    load(&blob.file()).expect("a step of two cores");
+    vec![refused(0, 9, 9), refused(2, 1, 0x1_0001)]
+}
+
 /// The error of a core without the kernel of [`small`]; and fewer cores than a file is for.
 pub(super) fn lacking() -> LoadError {
     let mut blob = small();

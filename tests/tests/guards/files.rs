@@ -397,17 +397,7 @@ fn every_reason_to_refuse_a_file_is_given_for_its_cause() {
         provoked.push(refused);
     }
 
-    // The table of sections: a kind that nobody knows, and a number of a kind that has none.
-    let mut shared = small();
-    shared.cores = vec![2, 0];
-    let shared = shared.file();
-    for (at, value, kind) in [(0, 9, 9), (2, 1, 0x1_0001)] {
-        let mut file = shared.clone();
-        file[HEADER_BYTES + at] = value;
-        seal(&mut file);
-        provoked.push(load(&file).expect_err("a section that nobody knows"));
-        assert_eq!(provoked.last(), Some(&LoadError::Section { kind }));
-    }
+    provoked.extend(cpus::unknown_sections());
 
     // More steps than constants are checked for: `load_bound` says how many.
     let shared = load(&shared_by(1000, 1000)).expect_err("a thousand unlike steps of one block of constants");
