@@ -1,16 +1,21 @@
 //! For tests and measurements on hosts and boards (feature `testkit`): one kernel on memory of the caller's, without a blob, every kernel
-//! against the scalar one on generated cases ([`compare`](compare())), every kernel on such cases with bits changed ([`mutate`]) and with each operand between
-//! bytes that nothing may touch ([`guard`](guard())); hosts with fewer instructions than they have (`InstructionSet`).
+//! against the reference of its operator on generated cases ([`compare`](compare())), every kernel on such cases with bits changed ([`mutate`]) and with
+//! each operand between bytes that nothing may touch ([`guard`](guard())); hosts with fewer instructions than they have (`InstructionSet`).
 
 mod cases;
 mod compare;
 mod entries;
 mod field;
+mod functions;
+mod generate;
 mod guarded;
+mod jobs;
 mod memory;
 mod mutate;
 mod network;
+mod random;
 mod run;
+mod sampled;
 mod svdf;
 mod task;
 
