@@ -27,7 +27,7 @@ const TABLE: &str = "core/src/kernels/table.rs";
 
 /// Number and name of each row in the table of kernels.
 fn numbered(table: &str) -> Vec<(u8, String)> {
-    let (_, rows) = table.split_once("\ntable! {\n").expect("a table of kernels");
+    let (_, rows) = table.split_once("$with! {\n").expect("a table of kernels");
     let (rows, _) = rows.split_once("\n}").expect("the table's end");
     let rows = rows.lines().map(str::trim).filter(|row| !row.starts_with("//"));
     rows.map(|row| {
