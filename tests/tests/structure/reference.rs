@@ -37,7 +37,11 @@ fn the_reference_is_the_same_on_every_core() {
         let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
         for line in code {
             let free = ["cfg", "asm!", "unsafe {", "unsafe fn", "unsafe impl"];
-            assert!(free.iter().all(|word| !line.contains(word)), "{}: {line}", path.display());
+            assert!(
+                free.iter().all(|word| !line.contains(word)),
+                "{}: {line}",
+                path.display()
+            );
         }
     }
 }
