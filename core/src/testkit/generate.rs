@@ -178,11 +178,14 @@ impl<'d> Draw<'d> {
         }
     }
 
-    /// A record of a channel, `[multiplier, shift]`, of sums that are mostly within their outputs.
-    pub(super) fn record(random: &mut Random, shift: i32) -> [i32; 2] {
+    /// A record of a channel, `[multiplier, shift]`, of sums that are mostly within their outputs; `wild`: some are at the ends of their range.
+    pub(super) fn record(random: &mut Random, shift: i32, wild: bool) -> [i32; 2] {
         let mantissa = (1 << 30) + random.below(1 << 30) as i32;
         let any = random.next() as i32;
         let usual = shift - random.below(4) as i32;
+        if !wild {
+            return [mantissa, usual];
+        }
         [
             random
                 .pick(&[mantissa, mantissa, mantissa, mantissa, i32::MAX, any])

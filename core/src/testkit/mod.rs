@@ -34,6 +34,9 @@ pub use crate::kernels::x86::Level as InstructionSet;
 mod tests {
     use std::boxed::Box;
 
+    use super::compare::Bench;
+    use super::random::Random;
+    use super::task::Task;
     use super::{Attack, Mutations, Verdict, Workspace, compare, mutate};
     use crate::kernels::table::KernelId;
 
@@ -42,6 +45,40 @@ mod tests {
     /// Cases of each kernel. `tests/tests/kernels.rs` takes thousands; this is for Miri, which takes a thousand times as long for one.
     const CASES: u32 = if cfg!(miri) { 2 } else { 60 };
     const CHANGES: u32 = 2;
+
+    /// The test of the test: a single output of the reference that is another is found, of every kernel.
+    #[test]
+    fn every_wrong_output_is_found() {
+        let mut workspace = Box::new(Workspace::new());
+        for &kernel in KernelId::ALL.iter().filter(|&&kernel| kernel != KernelId::EthosU) {
+            let mut found = 0;
+            for seed in 0..CASES {
+                let mut of = |task| {
+                    let mut bench = Bench {
+                        kernel,
+                        random: Random::new(seed),
+                        workspace: &mut workspace,
+                        task,
+                    };
+                    bench.each(seed)
+                };
+                let right = of(Task::Compare);
+                assert!(right.is_ok(), "{}, seed {seed}: {right:x?}", kernel.name());
+                let spoilt = of(Task::Spoil);
+                match right {
+                    Ok(None) => assert_eq!(spoilt, Ok(None), "{}, seed {seed}", kernel.name()),
+                    _ => assert_eq!(
+                        spoilt.map_err(|difference| difference.at),
+                        Err(0),
+                        "{}, seed {seed}",
+                        kernel.name()
+                    ),
+                }
+                found += u32::from(spoilt.is_err());
+            }
+            assert!(found > CASES / 4, "{}: {found} of {CASES}", kernel.name());
+        }
+    }
 
     #[test]
     fn kernels_are_right_and_bear_changes() {

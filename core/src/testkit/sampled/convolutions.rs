@@ -54,7 +54,7 @@ impl Generated for Conv2dS16 {
         let (window, groups) = grouped(draw)?;
         let outputs = u32::from(window.output[2]);
         let shift = draw.pick(&[-10, -8, -4, 0])?;
-        let large = draw.one_in(8);
+        let (large, wild) = (draw.one_in(8), draw.one_in(4));
         let limits = draw.limits(crate::tensor::DType::I16).map(|limit| limit as i16);
         let op = Conv2dS16 {
             output: Slot::default(),
@@ -66,7 +66,7 @@ impl Generated for Conv2dS16 {
                 (if large { bias << 8 } else { bias >> 8 }).to_le_bytes()
             })?,
             channels: draw.constants(outputs, |random| {
-                let [mantissa, shift] = Draw::record(random, shift).map(i32::to_le_bytes);
+                let [mantissa, shift] = Draw::record(random, shift, wild).map(i32::to_le_bytes);
                 let mut bytes = [0; 8];
                 bytes
                     .iter_mut()
@@ -141,9 +141,10 @@ impl Generated for WeightOnlyF32 {
 
 /// `[bias, multiplier, shift]`.
 fn records(draw: &mut Draw<'_>, outputs: u32) -> Option<u32> {
+    let wild = draw.one_in(4);
     draw.constants(outputs, |random| {
         let bias = random.next() as i32 >> 18;
-        let [mantissa, shift] = Draw::record(random, -6);
+        let [mantissa, shift] = Draw::record(random, -6, wild);
         let mut bytes = [0; 12];
         let words = [bias, mantissa, shift].into_iter().flat_map(i32::to_le_bytes);
         bytes.iter_mut().zip(words).for_each(|(to, byte)| *to = byte);
@@ -220,6 +221,7 @@ impl Generated for LocallyConnectedF32 {
 impl Generated for LocallyConnectedS8 {
     fn generate(draw: &mut Draw<'_>) -> Option<(Self, Data)> {
         let (batch, input_shape, channels, kernel, [outputs, weights]) = locally_connected(draw);
+        let wild = draw.one_in(4);
         let limits = draw.limits(crate::tensor::DType::I8).map(|limit| limit as i8);
         let op = LocallyConnectedS8 {
             output: Slot::default(),
@@ -227,7 +229,7 @@ impl Generated for LocallyConnectedS8 {
             weights: draw.weights(weights)?,
             bias: draw.biases(outputs)?,
             multipliers: draw.constants(channels.into(), |random| {
-                let [mantissa, shift] = Draw::record(random, -5).map(i32::to_le_bytes);
+                let [mantissa, shift] = Draw::record(random, -5, wild).map(i32::to_le_bytes);
                 let mut bytes = [0; 8];
                 bytes
                     .iter_mut()

@@ -13,7 +13,7 @@ use crate::ops::elementwise::{BinaryF32, Loop, MAX_LOOPS, UnaryF32};
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
 use crate::ops::pointwise::{Pointwise, SpecialOp, UnaryOp};
 use crate::ops::special_int::{SpecialInt, SpecialIntOp};
-use crate::quant::SigmoidI16;
+use crate::quant::{Multiplier, SigmoidI16};
 use crate::tensor::DType;
 use crate::testkit::compare::Reference;
 use crate::testkit::generate::{Draw, Generated};
@@ -198,8 +198,18 @@ pub(in crate::testkit) fn binary_int(draw: &mut Draw<'_>) -> Option<BinaryInt> {
         _ => (0, [[-1, 1], [0, 0], [-9, -5]]),
     };
     let [a, b, mut result] = shifts;
+    let (mut of_a, mut of_b) = (draw.multiplier(a), draw.multiplier(b));
     if wide && matches!(op, IntOp::Add | IntOp::Sub) {
         result = [-15, -12];
+        // The operand of the larger scale is halved, the other one less than that.
+        let half = Multiplier {
+            mantissa: 1 << 30,
+            shift: 0,
+        };
+        let less = draw.multiplier([-4, -1]);
+        [of_a, of_b] = draw
+            .random
+            .one_of([[half, less], [less, half], [half, half], [of_a, of_b]]);
     }
     Some(BinaryInt {
         output: Slot::default(),
@@ -214,7 +224,7 @@ pub(in crate::testkit) fn binary_int(draw: &mut Draw<'_>) -> Option<BinaryInt> {
         } else {
             shift
         },
-        multipliers: [draw.multiplier(a), draw.multiplier(b), draw.multiplier(result)],
+        multipliers: [of_a, of_b, draw.multiplier(result)],
         clamp: draw.limits(dtype),
     })
 }
