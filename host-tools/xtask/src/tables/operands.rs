@@ -7,7 +7,10 @@ use super::table::Table;
 
 /// A row for each backend, and one of all. The test kit has cases of every kernel but an NPU's commands, which no core computes.
 pub(super) fn operands() -> String {
-    let mut table = Table::new(&["backend", "kernels with generated cases, on the host and on boards"], 1);
+    let mut table = Table::new(
+        &["backend", "kernels with generated cases, on the host and on boards"],
+        1,
+    );
     let kernels = || KernelId::ALL.iter().filter(|&&kernel| kernel != KernelId::EthosU);
     let mut backends: Vec<Backend> = Vec::new();
     for kernel in kernels() {
