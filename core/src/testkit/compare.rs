@@ -16,6 +16,12 @@ use crate::ops::operator::{Needs, Operator};
 /// `Ok(None)` for cases that the kernel does not compute.
 pub(super) type Outcome = Result<Option<()>, Difference>;
 
+/// The most operands that an output can be near, itself included.
+const OPERANDS: u8 = 7;
+
+/// Bytes of a case's encoded parameters, and what its operands hold.
+pub(super) type Prepared = Option<(usize, Data)>;
+
 /// An operator by plain loops.
 pub(super) type Reference<O> = fn(&O, &Mem<'_>) -> Option<()>;
 
@@ -37,7 +43,8 @@ pub(super) struct Bench<'w> {
 
 // Functions of their own, so that a case takes the stack of its own alone: boards have little.
 impl Bench<'_> {
-    /// The kernel's outputs beside those of the reference; the constants of both lie in the workspace.
+    /// A step of kernel `K` beside the same operator for the reference, their constants in the workspace: the step's encoded parameters and the reference's
+    /// outputs lie there as well. `None` where the kernel does not compute the step, or something has no room.
     pub(super) fn against<K, O>(
         &mut self,
         step: &K::Op,
@@ -45,20 +52,16 @@ impl Bench<'_> {
         reference: Reference<O>,
         constants: Constants,
         data: &Data,
-    ) -> Outcome
+    ) -> Prepared
     where
         K: Candidate,
         O: Operator<Place = Slot, Over<Slot> = O>,
     {
         if step.check().is_err() || plain.check().is_err() || !K::supports(step) {
-            return Ok(None);
+            return None;
         }
-        if self.expect(plain, reference, constants, data).is_none() {
-            // Larger than the workspace.
-            return Ok(None);
-        }
-        let len = encode(step, &mut self.workspace.params[0]).ok_or(BROKEN)?;
-        self.placements(Functions::of::<K>(), (len, *data))
+        self.expect(plain, reference, constants, data)?;
+        Some((encode(step, &mut self.workspace.params[0])?, *data))
     }
 
     /// The outputs of the reference.
@@ -157,12 +160,18 @@ impl Bench<'_> {
             }
         }
         let mut ran = None;
-        let operands = [1, 2, 3, 4, 5, 6];
-        let near = operands.into_iter().flat_map(|operand| {
-            let distances = (functions.near)(params, operand);
-            distances.map(|distance| distance.and_then(|distance| apart.near(operand, distance)))
-        });
-        for (index, spots) in [Some(apart.clone())].into_iter().chain(near).enumerate() {
+        // Apart from all operands, then two ways near each of them; one at a time, for boards have little stack.
+        for placement in 0..2 * OPERANDS {
+            let (operand, at_it) = (placement / 2, usize::from(placement % 2));
+            let spots = match placement {
+                0 => Some(apart.clone()),
+                1 => None,
+                _ => {
+                    let distances = (functions.near)(params, operand.into());
+                    let distance = distances.get(at_it).copied().flatten();
+                    distance.and_then(|distance| apart.near(operand, distance))
+                }
+            };
             let Some(spots) = spots.filter(|spots| spots.fill(&mut arena.0, data).is_some()) else {
                 continue;
             };
@@ -177,7 +186,7 @@ impl Bench<'_> {
                 let found = arena.0.get(spot.range()).ok_or(BROKEN)?;
                 let of_reference = expected.0.get(at..).and_then(|rest| rest.get(..found.len()));
                 // Bytes between others keep what lay there, where that may be an operand.
-                let gaps = data.gaps && index > 0;
+                let gaps = data.gaps && placement > 0;
                 same(found, of_reference.ok_or(BROKEN)?, data.alike, gaps)?;
                 at += found.len();
             }

@@ -1,7 +1,8 @@
 //! Cases of the jobs that several kernels can do: each packs the constants in its own layout, the reference takes them in their plain one.
 
 use super::cases::{self, Form};
-use super::compare::{Bench, Constants, Outcome, Reference, write};
+use super::compare::{Bench, Constants, Outcome, Prepared, Reference, write};
+use super::functions::Functions;
 use super::generate::{Draw, Sampled};
 use super::memory::{Alike, CHANNELS, Data, Workspace};
 use super::sampled::binary_int;
@@ -54,7 +55,11 @@ macro_rules! jobs {
     ($($operator:ty => $case:ident;)*) => {$(
         impl Sampled for $operator {
             fn case<K: Candidate<Op = Self>>(bench: &mut Bench<'_>, seed: u32) -> Outcome {
-                bench.$case::<K>(seed)
+                // What has made the case is off the stack when it runs.
+                match bench.$case::<K>(seed) {
+                    Some(case) => bench.placements(Functions::of::<K>(), case),
+                    None => Ok(None),
+                }
             }
         }
     )*};
@@ -74,13 +79,13 @@ jobs! {
 // Functions of their own for each kernel and job, so that a case takes the stack of its own alone: boards have little.
 impl Bench<'_> {
     #[inline(never)]
-    fn conv2d_s8<K: Candidate>(&mut self, seed: u32) -> Outcome {
+    fn conv2d_s8<K: Candidate>(&mut self, seed: u32) -> Prepared {
         match forms(seed).find_map(|form| self.state_s8::<K>(form)) {
             Some(Stated { step, plain }) => {
                 let data = self.integers();
                 self.against::<K, _>(&step, plain, reference::conv2d::s8, Constants::Plain, &data)
             }
-            None => Ok(None),
+            None => None,
         }
     }
 
@@ -166,13 +171,13 @@ impl Bench<'_> {
     }
 
     #[inline(never)]
-    fn conv2d_f32<K: Candidate>(&mut self, seed: u32) -> Outcome {
+    fn conv2d_f32<K: Candidate>(&mut self, seed: u32) -> Prepared {
         match forms(seed).find_map(|form| self.state_f32::<K>(form)) {
             Some(Stated { step, plain }) => {
                 let data = Data::floats(self.seed(), TOLERANCE);
                 self.against::<K, _>(&step, plain, reference::conv2d::f32, Constants::Plain, &data)
             }
-            None => Ok(None),
+            None => None,
         }
     }
 
@@ -210,7 +215,8 @@ impl Bench<'_> {
         Some(Stated { step, plain })
     }
 
-    fn pool<K: Candidate>(&mut self, _: u32) -> Outcome {
+    #[inline(never)]
+    fn pool<K: Candidate>(&mut self, _: u32) -> Prepared {
         let mut op = cases::pool(&mut self.random);
         if self.kernel.backend() == Backend::Scalar && self.random.coin() {
             op.dtype = DType::I16;
@@ -226,32 +232,34 @@ impl Bench<'_> {
         let data = self.integers();
         match K::step(&job) {
             Some(step) => self.against::<K, _>(&step, op, reference, Constants::Plain, &data),
-            None => Ok(None),
+            None => None,
         }
     }
 
-    fn binary<K: Candidate>(&mut self, _: u32) -> Outcome {
+    #[inline(never)]
+    fn binary<K: Candidate>(&mut self, _: u32) -> Prepared {
         // The portable kernel computes every type and operation.
         let op = if self.kernel == KernelId::BinaryInt && self.random.below(4) > 0 {
             binary_int(&mut Draw::without_constants(self.kernel, &mut self.random))
         } else {
             Some(cases::binary(&mut self.random))
         };
-        let Some(op) = op else { return Ok(None) };
+        let op = op?;
         let data = self.integers();
         let reference = reference::elementwise_s8_s16::binary;
         match K::step(&Job::BinaryInt(op.clone())) {
             Some(step) => self.against::<K, _>(&step, op, reference, Constants::Plain, &data),
-            None => Ok(None),
+            None => None,
         }
     }
 
-    fn linear_sum<K: Candidate>(&mut self, _: u32) -> Outcome {
+    #[inline(never)]
+    fn linear_sum<K: Candidate>(&mut self, _: u32) -> Prepared {
         let op = cases::packed_sum(&mut self.random);
         let data = self.integers();
         match K::step(&Job::LinearSumS8(op)) {
             Some(step) => self.against::<K, _>(&step, op, reference::add_s8_linear::s8, Constants::Plain, &data),
-            None => Ok(None),
+            None => None,
         }
     }
 

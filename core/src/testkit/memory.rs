@@ -216,19 +216,20 @@ const PLACES: usize = 10;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spot {
     /// Its index among the operator's places, from 0.
-    place: usize,
+    place: u8,
     /// The index of its first operand.
-    pub(super) operand: usize,
-    pub(super) access: Access,
-    bytes: usize,
-    align: usize,
+    operand: u8,
+    access: Access,
+    align: u8,
+    bytes: u32,
     /// Where it lies in the arena.
-    pub(super) at: usize,
+    at: u32,
 }
 
 impl Spot {
     pub(super) fn range(&self) -> core::ops::Range<usize> {
-        self.at..self.at + self.bytes
+        let start = self.at as usize;
+        start..start + self.bytes as usize
     }
 
     fn is_read(&self) -> bool {
@@ -258,13 +259,12 @@ impl Spots {
         let (mut spots, mut index, mut whole) = (heapless::Vec::<Spot, PLACES>::new(), 0, true);
         operands(&mut |operand: Operand| {
             let (mark, delta) = (operand.place.offset >> MARK, operand.place.offset & ((1 << MARK) - 1));
-            let bytes = delta.saturating_add(operand.bytes) as usize;
-            let place = mark as usize;
+            let (bytes, place) = (delta.saturating_add(operand.bytes), mark as u8);
             if operand.place.region != Slot::WEIGHTS && place > 0 {
                 match spots.iter_mut().find(|spot| spot.place + 1 == place) {
                     Some(spot) => {
                         spot.bytes = spot.bytes.max(bytes);
-                        spot.align = spot.align.max(operand.align as usize);
+                        spot.align = spot.align.max(operand.align as u8);
                     }
                     None => {
                         let spot = Spot {
@@ -272,7 +272,7 @@ impl Spots {
                             operand: index,
                             access: operand.access,
                             bytes,
-                            align: operand.align.max(1) as usize,
+                            align: operand.align.max(1) as u8,
                             at: 0,
                         };
                         whole &= spots.push(spot).is_ok();
@@ -295,20 +295,21 @@ impl Spots {
     /// Puts those that are wanted behind the others, each behind a guard.
     fn arrange(&mut self, wanted: impl Fn(&Spot) -> bool) -> Option<()> {
         for spot in self.spots.iter_mut().filter(|spot| wanted(spot)) {
-            spot.at = self.end.checked_next_multiple_of(16)?.checked_add(GUARD_BYTES)?;
-            self.end = spot.at.checked_add(spot.bytes)?;
+            let at = self.end.checked_next_multiple_of(16)?.checked_add(GUARD_BYTES)?;
+            spot.at = u32::try_from(at).ok()?;
+            self.end = at.checked_add(spot.bytes as usize)?;
         }
         Some(())
     }
 
     /// With the output at least `distance` bytes before operand `operand`, and no more than alignment wants; `None` where that is no operand.
     #[inline(never)]
-    pub(super) fn near(&self, operand: usize, distance: i64) -> Option<Self> {
-        let is = |index: usize| move |spot: &&mut Spot| spot.operand == index;
+    pub(super) fn near(&self, operand: u8, distance: i64) -> Option<Self> {
+        let is = |index: u8| move |spot: &&mut Spot| spot.operand == index;
         let mut this = self.clone();
         let output = *this.spots.iter_mut().find(is(0))?;
         let input = *this.spots.iter_mut().find(is(operand)).filter(|spot| spot.bytes > 0)?;
-        let unit = output.align.max(input.align) as i64;
+        let unit = i64::from(output.align.max(input.align));
         // Remainders of numbers below zero are below zero as well.
         let beyond = (unit - distance % unit) % unit;
         let distance = distance.checked_add(beyond)?;
@@ -324,8 +325,8 @@ impl Spots {
         };
         for (index, at) in [(0, to), (operand, from)] {
             let spot = this.spots.iter_mut().find(is(index))?;
-            spot.at = at;
-            this.end = this.end.max(at.checked_add(spot.bytes)?);
+            spot.at = u32::try_from(at).ok()?;
+            this.end = this.end.max(at.checked_add(spot.bytes as usize)?);
         }
         this.arrange(|spot| spot.access != Access::Scratch && spot.operand != 0 && spot.operand != operand)?;
         Some(this)
@@ -338,10 +339,10 @@ impl Spots {
 
     /// The slot of a place, by its index.
     pub(super) fn slot(&self, place: usize) -> Slot {
-        let spot = self.spots.iter().find(|spot| spot.place == place);
+        let spot = self.spots.iter().find(|spot| usize::from(spot.place) == place);
         Slot {
             region: 0,
-            offset: spot.map_or(0, |spot| spot.at as u32),
+            offset: spot.map_or(0, |spot| spot.at),
         }
     }
 

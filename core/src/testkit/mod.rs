@@ -34,7 +34,7 @@ pub use crate::kernels::x86::Level as InstructionSet;
 mod tests {
     use std::boxed::Box;
 
-    use super::compare::Bench;
+    use super::compare::{Bench, Outcome};
     use super::random::Random;
     use super::task::Task;
     use super::{Attack, Mutations, Verdict, Workspace, compare, mutate};
@@ -46,6 +46,16 @@ mod tests {
     const CASES: u32 = if cfg!(miri) { 2 } else { 60 };
     const CHANGES: u32 = 2;
 
+    fn case(kernel: KernelId, seed: u32, task: Task<'_>, workspace: &mut Workspace) -> Outcome {
+        let mut bench = Bench {
+            kernel,
+            random: Random::new(seed),
+            workspace,
+            task,
+        };
+        bench.each(seed)
+    }
+
     /// The test of the test: a single output of the reference that is another is found, of every kernel.
     #[test]
     fn every_wrong_output_is_found() {
@@ -53,18 +63,9 @@ mod tests {
         for &kernel in KernelId::ALL.iter().filter(|&&kernel| kernel != KernelId::EthosU) {
             let mut found = 0;
             for seed in 0..CASES {
-                let mut of = |task| {
-                    let mut bench = Bench {
-                        kernel,
-                        random: Random::new(seed),
-                        workspace: &mut workspace,
-                        task,
-                    };
-                    bench.each(seed)
-                };
-                let right = of(Task::Compare);
+                let right = case(kernel, seed, Task::Compare, &mut workspace);
                 assert!(right.is_ok(), "{}, seed {seed}: {right:x?}", kernel.name());
-                let spoilt = of(Task::Spoil);
+                let spoilt = case(kernel, seed, Task::Spoil, &mut workspace);
                 match right {
                     Ok(None) => assert_eq!(spoilt, Ok(None), "{}, seed {seed}", kernel.name()),
                     _ => assert_eq!(

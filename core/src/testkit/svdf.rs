@@ -1,7 +1,7 @@
 //! Cases of an int8 SVDF for [`super::compare`].
 
 use super::cases;
-use super::compare::{Bench, Constants, Outcome, write};
+use super::compare::{Bench, Constants, Prepared, write};
 use super::jobs::Stated;
 use super::memory::{CHANNELS, Workspace};
 use crate::cells::cast_slice;
@@ -13,13 +13,13 @@ use crate::ops::svdf::{PackedSvdfS8, SvdfS8};
 
 impl Bench<'_> {
     #[inline(never)]
-    pub(super) fn svdf<K: Candidate>(&mut self, _: u32) -> Outcome {
+    pub(super) fn svdf<K: Candidate>(&mut self, _: u32) -> Prepared {
         match self.state_svdf::<K>() {
             Some(Stated { step, plain }) => {
                 let data = self.integers();
                 self.against::<K, _>(&step, plain, reference::svdf::s8, Constants::Plain, &data)
             }
-            None => Ok(None),
+            None => None,
         }
     }
 
