@@ -27,8 +27,8 @@ const TABLE: &str = "core/src/kernels/table.rs";
 
 /// Number and name of each row in the table of kernels.
 fn numbered(table: &str) -> Vec<(u8, String)> {
-    let (_, rows) = table.split_once("\ntable! {\n").expect("a table of kernels");
-    let (rows, _) = rows.split_once("\n}").expect("the table's end");
+    let (_, rows) = table.split_once("$with! {\n").expect("a table of kernels");
+    let (rows, _) = rows.split_once("\n        }").expect("the table's end");
     let rows = rows.lines().map(str::trim).filter(|row| !row.starts_with("//"));
     rows.map(|row| {
         let mut words = row.split(' ');
@@ -44,9 +44,9 @@ fn renumbered(patch: &str) -> String {
     let used: BTreeSet<u8> = KernelId::ALL.iter().map(|&kernel| kernel as u8).collect();
     let mut free = (0..=127).rev().filter(|number| !used.contains(number));
     let lines = patch.lines().map(|line| {
-        let row = line.strip_prefix("+    ").and_then(|row| row.split_once(' '));
+        let row = line.strip_prefix("+            ").and_then(|row| row.split_once(' '));
         match row.filter(|(_, row)| KERNELS.iter().any(|name| row.starts_with(&format!("{name} ")))) {
-            Some((_, row)) => format!("+    {} {row}\n", free.next().expect("an unused number")),
+            Some((_, row)) => format!("+            {} {row}\n", free.next().expect("an unused number")),
             None => format!("{line}\n"),
         }
     });
@@ -168,11 +168,14 @@ fn the_patch_takes_numbers_that_no_kernel_has() {
     let taken: String = read(PATCH)
         .lines()
         .map(|line| match line.split_once(" DemoConv2dF32 Demo ") {
-            Some((_, kernel)) => format!("+    {used} DemoConv2dF32 Demo {kernel}\n"),
+            Some((_, kernel)) => format!("+            {used} DemoConv2dF32 Demo {kernel}\n"),
             None => format!("{line}\n"),
         })
         .collect();
-    assert!(taken.contains(&format!("+    {used} DemoConv2dF32 Demo")), "{taken}");
+    assert!(
+        taken.contains(&format!("+            {used} DemoConv2dF32 Demo")),
+        "{taken}"
+    );
     assert_eq!(renumbered(&taken), renumbered(&read(PATCH)));
 }
 

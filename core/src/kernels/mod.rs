@@ -11,6 +11,8 @@ mod isa;
 
 pub mod api;
 pub mod primitives;
+#[cfg(any(test, feature = "testkit"))]
+pub(crate) mod reference;
 pub mod table;
 
 pub mod compact;
@@ -162,7 +164,7 @@ backends! {
     built: cfg!(feature = "ethos-u");
     tried: Tried::on(&[]);
 
-    /// Portable, safe, always there: oracle and fallback.
+    /// Portable, safe, always there: the fallback.
     Scalar = 0, "scalar";
     built: true;
     tried: Tried::for_size(&Target::ALL);

@@ -424,126 +424,134 @@ macro_rules! table {
 /// A kernel's operator over places `P`.
 type Over<K, P> = <<K as Kernel>::Op as Placed>::Over<P>;
 
-table! {
-    0 Conv2dF32 Scalar portable::conv2d::F32;
-    1 DepthwiseF32 Scalar portable::conv2d::DepthwiseF32;
-    2 LinearF32 Scalar portable::linear_f32::F32;
-    3 LocallyConnectedF32 Scalar portable::locally_connected::F32;
-    4 MaxPoolF32 Scalar portable::pool2d::MaxF32;
-    5 AvgPoolF32 Scalar portable::pool2d::AvgF32;
-    6 BinaryF32 Scalar portable::elementwise::Binary<binary::BinaryOp>;
-    7 UnaryF32 Scalar portable::elementwise::Unary<pointwise::UnaryOp>;
-    8 ReduceF32 Scalar portable::reduce::F32;
-    9 SoftmaxF32 Scalar portable::softmax::F32;
-    10 LrnF32 Scalar portable::lrn::F32;
-    11 CopyBytes Scalar portable::strided_copy::Copy;
-    // Tried before the next one, which has a record for each channel.
-    94 DenseS8 Scalar portable::linear_s8::S8;
-    12 Conv2dS8 Scalar portable::conv2d::S8;
-    13 DepthwiseS8 Scalar portable::conv2d::DepthwiseS8;
-    14 Conv2dS16 Scalar portable::conv2d_s16::S16;
-    15 MaxPoolInt Scalar portable::pool2d::MaxInt;
-    16 AvgPoolInt Scalar portable::pool2d::AvgInt;
-    17 BinaryInt Scalar portable::elementwise_s8_s16::Binary;
-    18 Table Scalar portable::convert::TableKernel;
-    19 Rescale Scalar portable::convert::RescaleKernel;
-    20 SigmoidS16 Scalar portable::convert::SigmoidKernel;
-    21 Convert Scalar portable::convert::ConvertKernel;
-    22 ReduceInt Scalar portable::reduce::Quantised;
-    23 SoftmaxInt Scalar portable::softmax::Quantised;
-    24 Resize Scalar portable::resize::ResizeKernel;
-    25 ArgMax Scalar portable::arg_max::ArgMaxKernel;
-    26 SvdfS8 Scalar portable::svdf::S8;
-    27 SvdfF32 Scalar portable::svdf::F32;
-    28 LstmInt Scalar portable::lstm::Quantised;
-    29 LstmF32 Scalar portable::lstm::F32;
-    30 SoftmaxS8 Scalar portable::softmax::S8;
-    31 SpecialF32 Scalar portable::elementwise::Unary<pointwise::SpecialOp>;
-    32 SpecialBinaryF32 Scalar portable::elementwise::Binary<binary::SpecialBinaryOp>;
-    33 SignalWindow Scalar portable::signal::Window;
-    34 SignalAutoScale Scalar portable::signal::AutoScale;
-    35 SignalFftS16 Scalar portable::fft::Fft<i16>;
-    36 SignalFftS32 Scalar portable::fft::Fft<i32>;
-    37 SignalFftF32 Scalar portable::fft::Fft<f32>;
-    38 SignalEnergy Scalar portable::signal::Energy;
-    39 SignalFilterBank Scalar portable::signal::FilterBank;
-    40 SignalSquareRoot Scalar portable::signal::SquareRoot;
-    41 SignalSubtraction Scalar portable::signal::SpectralSubtraction;
-    42 SignalPcan Scalar portable::signal::Pcan;
-    43 SignalLog Scalar portable::signal::Log;
-    44 SignalDelay Scalar portable::frames::Delay;
-    45 SignalFramer Scalar portable::frames::Framer;
-    46 SignalStacker Scalar portable::frames::Stacker;
-    47 SignalOverlapAdd Scalar portable::frames::OverlapAdd;
-    112 Compare Scalar portable::compare::CompareKernel;
-    113 Choose Scalar portable::select::ChooseKernel;
-    114 SpecialInt Scalar portable::special_s8_s16::Special;
-    115 MatMulInt Scalar portable::matmul::Quantised;
-    116 Gather Scalar portable::gather::GatherKernel;
-    90 LocallyConnectedS8 Scalar portable::locally_connected::S8;
-    91 LrnS8 Scalar portable::lrn::S8;
-    77 Detections Scalar portable::detections::DetectionsKernel;
-    78 L2NormS8 Scalar portable::l2_norm::S8;
-    74 W8Conv2dF32 Scalar portable::low_bit::F32<8>;
-    75 W4Conv2dF32 Scalar portable::low_bit::F32<4>;
-    76 W4Conv2dS8 Scalar portable::low_bit::S8W4;
-    // Tried before the next one, where flash may be spent.
-    71 IntWinogradConv2dS8 Int packed::conv2d_s8_winograd::S8;
-    48 IntConv2dS8 Int packed::conv2d_s8::S8;
-    49 IntDepthwiseS8 Int packed::dwconv_s8::S8;
-    50 IntDenseS8 Int packed::linear_s8::S8;
-    // Where flash is not spent on the one before.
-    125 IntNarrowDenseS8 Int packed::linear_s8::Narrow;
-    51 IntSumS8 Int packed::add_s8_linear::S8;
-    52 IntAddS8 Int packed::add_s8::S8;
-    53 IntAvgPoolS8 Int packed::pool2d_s8::Average;
-    54 IntMaxPoolS8 Int packed::pool2d_s8::Max;
-    104 IntSvdfS8 Int packed::svdf_s8::S8;
-    // Tried before the next one, which has room for any sums.
-    79 DspDenseS8 Dsp dsp::linear_s8::S8;
-    69 DspPairsConv2dS8 Dsp dsp::conv2d_s8_paired::S8;
-    64 DspConv2dS8 Dsp dsp::conv2d_s8::S8;
-    // Likewise; of 3x3 windows.
-    70 DspSlidingDepthwiseS8 Dsp dsp::dwconv_s8_3x3_s1::S8;
-    65 DspDepthwiseS8 Dsp dsp::dwconv_s8::S8;
-    92 DspW4Conv2dS8 Dsp dsp::conv2d_s8_w4::S8;
-    110 DspGroupsConv2dS8 Dsp dsp::conv2d_s8_w4_groups::S8;
-    66 DspSumS8 Dsp dsp::add_s8_linear::S8;
-    67 DspAvgPoolS8 Dsp dsp::pool2d_s8::Average;
-    68 DspMaxPoolS8 Dsp dsp::pool2d_s8::Max;
-    59 DspSvdfS8 Dsp dsp::svdf_s8::S8;
-    72 FpuConv2dF32 Fpu fpu::conv2d_f32::F32;
-    73 FpuDepthwiseF32 Fpu fpu::dwconv_f32::F32;
-    // Tried before the next one, which has factors for each channel.
-    95 MveDenseS8 Mve mve::linear_s8::S8;
-    80 MveConv2dS8 Mve mve::conv2d::S8;
-    81 MveDepthwiseS8 Mve mve::dwconv_s8::S8;
-    89 MveTapsDepthwiseS8 Mve mve::dwconv_s8_indirection::S8;
-    93 MveW4Conv2dS8 Mve mve::conv2d::S8W4;
-    111 MveGroupsConv2dS8 Mve mve::conv2d_s8_w4_groups::S8;
-    82 MveConv2dF32 Mve mve::conv2d::F32;
-    83 MveDepthwiseF32 Mve mve::dwconv_f32::F32;
-    // Tried before the next one, which takes any sum.
-    124 MveLinearSumS8 Mve mve::add_s8_linear::S8;
-    84 MveSumS8 Mve mve::add_s8::SumS8;
-    85 MveMaxPoolS8 Mve mve::pool2d_s8::MaxS8;
-    86 MveAvgPoolS8 Mve mve::pool2d_s8::AvgS8;
-    105 MveSvdfS8 Mve mve::svdf_s8::S8;
-    87 DotprodConv2dS8 Dotprod dotprod::conv2d_s8::S8;
-    99 SmeConv2dS8 Sme sme::conv2d_s8::S8;
-    120 I8mmConv2dS8 I8mm i8mm::conv2d_s8::S8;
-    88 NeonDepthwiseS8 Neon neon::dwconv_s8::S8;
-    119 NeonConv2dS8 Neon neon::conv2d_s8::S8;
-    117 NeonConv2dF32 Neon neon::conv2d_f32::F32;
-    118 NeonDepthwiseF32 Neon neon::dwconv_f32::F32;
-    121 RvvConv2dS8 Rvv rvv::conv2d_s8::S8;
-    122 RvvDepthwiseS8 Rvv rvv::dwconv_s8::S8;
-    123 RvvSumS8 Rvv rvv::add_s8_linear::S8;
-    96 CompactConv2dS8 Compact compact::conv2d_s8::S8;
-    97 CompactMaxPoolS8 Compact compact::pool2d_s8::Max;
-    98 CompactAvgPoolS8 Compact compact::pool2d_s8::Average;
-    55 EthosU EthosU ethos_u::stream::Stream;
+/// Calls the macro of this name with all rows of the table; their paths are those of `kernels` and `ops`.
+macro_rules! kernels {
+    ($with:ident) => {
+        $with! {
+            0 Conv2dF32 Scalar portable::conv2d::F32;
+            1 DepthwiseF32 Scalar portable::conv2d::DepthwiseF32;
+            2 LinearF32 Scalar portable::linear_f32::F32;
+            3 LocallyConnectedF32 Scalar portable::locally_connected::F32;
+            4 MaxPoolF32 Scalar portable::pool2d::MaxF32;
+            5 AvgPoolF32 Scalar portable::pool2d::AvgF32;
+            6 BinaryF32 Scalar portable::elementwise::Binary<binary::BinaryOp>;
+            7 UnaryF32 Scalar portable::elementwise::Unary<pointwise::UnaryOp>;
+            8 ReduceF32 Scalar portable::reduce::F32;
+            9 SoftmaxF32 Scalar portable::softmax::F32;
+            10 LrnF32 Scalar portable::lrn::F32;
+            11 CopyBytes Scalar portable::strided_copy::Copy;
+            // Tried before the next one, which has a record for each channel.
+            94 DenseS8 Scalar portable::linear_s8::S8;
+            12 Conv2dS8 Scalar portable::conv2d::S8;
+            13 DepthwiseS8 Scalar portable::conv2d::DepthwiseS8;
+            14 Conv2dS16 Scalar portable::conv2d_s16::S16;
+            15 MaxPoolInt Scalar portable::pool2d::MaxInt;
+            16 AvgPoolInt Scalar portable::pool2d::AvgInt;
+            17 BinaryInt Scalar portable::elementwise_s8_s16::Binary;
+            18 Table Scalar portable::convert::TableKernel;
+            19 Rescale Scalar portable::convert::RescaleKernel;
+            20 SigmoidS16 Scalar portable::convert::SigmoidKernel;
+            21 Convert Scalar portable::convert::ConvertKernel;
+            22 ReduceInt Scalar portable::reduce::Quantised;
+            23 SoftmaxInt Scalar portable::softmax::Quantised;
+            24 Resize Scalar portable::resize::ResizeKernel;
+            25 ArgMax Scalar portable::arg_max::ArgMaxKernel;
+            26 SvdfS8 Scalar portable::svdf::S8;
+            27 SvdfF32 Scalar portable::svdf::F32;
+            28 LstmInt Scalar portable::lstm::Quantised;
+            29 LstmF32 Scalar portable::lstm::F32;
+            30 SoftmaxS8 Scalar portable::softmax::S8;
+            31 SpecialF32 Scalar portable::elementwise::Unary<pointwise::SpecialOp>;
+            32 SpecialBinaryF32 Scalar portable::elementwise::Binary<binary::SpecialBinaryOp>;
+            33 SignalWindow Scalar portable::signal::Window;
+            34 SignalAutoScale Scalar portable::signal::AutoScale;
+            35 SignalFftS16 Scalar portable::fft::Fft<i16>;
+            36 SignalFftS32 Scalar portable::fft::Fft<i32>;
+            37 SignalFftF32 Scalar portable::fft::Fft<f32>;
+            38 SignalEnergy Scalar portable::signal::Energy;
+            39 SignalFilterBank Scalar portable::signal::FilterBank;
+            40 SignalSquareRoot Scalar portable::signal::SquareRoot;
+            41 SignalSubtraction Scalar portable::signal::SpectralSubtraction;
+            42 SignalPcan Scalar portable::signal::Pcan;
+            43 SignalLog Scalar portable::signal::Log;
+            44 SignalDelay Scalar portable::frames::Delay;
+            45 SignalFramer Scalar portable::frames::Framer;
+            46 SignalStacker Scalar portable::frames::Stacker;
+            47 SignalOverlapAdd Scalar portable::frames::OverlapAdd;
+            112 Compare Scalar portable::compare::CompareKernel;
+            113 Choose Scalar portable::select::ChooseKernel;
+            114 SpecialInt Scalar portable::special_s8_s16::Special;
+            115 MatMulInt Scalar portable::matmul::Quantised;
+            116 Gather Scalar portable::gather::GatherKernel;
+            90 LocallyConnectedS8 Scalar portable::locally_connected::S8;
+            91 LrnS8 Scalar portable::lrn::S8;
+            77 Detections Scalar portable::detections::DetectionsKernel;
+            78 L2NormS8 Scalar portable::l2_norm::S8;
+            74 W8Conv2dF32 Scalar portable::low_bit::F32<8>;
+            75 W4Conv2dF32 Scalar portable::low_bit::F32<4>;
+            76 W4Conv2dS8 Scalar portable::low_bit::S8W4;
+            // Tried before the next one, where flash may be spent.
+            71 IntWinogradConv2dS8 Int packed::conv2d_s8_winograd::S8;
+            48 IntConv2dS8 Int packed::conv2d_s8::S8;
+            49 IntDepthwiseS8 Int packed::dwconv_s8::S8;
+            50 IntDenseS8 Int packed::linear_s8::S8;
+            // Where flash is not spent on the one before.
+            125 IntNarrowDenseS8 Int packed::linear_s8::Narrow;
+            51 IntSumS8 Int packed::add_s8_linear::S8;
+            52 IntAddS8 Int packed::add_s8::S8;
+            53 IntAvgPoolS8 Int packed::pool2d_s8::Average;
+            54 IntMaxPoolS8 Int packed::pool2d_s8::Max;
+            104 IntSvdfS8 Int packed::svdf_s8::S8;
+            // Tried before the next one, which has room for any sums.
+            79 DspDenseS8 Dsp dsp::linear_s8::S8;
+            69 DspPairsConv2dS8 Dsp dsp::conv2d_s8_paired::S8;
+            64 DspConv2dS8 Dsp dsp::conv2d_s8::S8;
+            // Likewise; of 3x3 windows.
+            70 DspSlidingDepthwiseS8 Dsp dsp::dwconv_s8_3x3_s1::S8;
+            65 DspDepthwiseS8 Dsp dsp::dwconv_s8::S8;
+            92 DspW4Conv2dS8 Dsp dsp::conv2d_s8_w4::S8;
+            110 DspGroupsConv2dS8 Dsp dsp::conv2d_s8_w4_groups::S8;
+            66 DspSumS8 Dsp dsp::add_s8_linear::S8;
+            67 DspAvgPoolS8 Dsp dsp::pool2d_s8::Average;
+            68 DspMaxPoolS8 Dsp dsp::pool2d_s8::Max;
+            59 DspSvdfS8 Dsp dsp::svdf_s8::S8;
+            72 FpuConv2dF32 Fpu fpu::conv2d_f32::F32;
+            73 FpuDepthwiseF32 Fpu fpu::dwconv_f32::F32;
+            // Tried before the next one, which has factors for each channel.
+            95 MveDenseS8 Mve mve::linear_s8::S8;
+            80 MveConv2dS8 Mve mve::conv2d::S8;
+            81 MveDepthwiseS8 Mve mve::dwconv_s8::S8;
+            89 MveTapsDepthwiseS8 Mve mve::dwconv_s8_indirection::S8;
+            93 MveW4Conv2dS8 Mve mve::conv2d::S8W4;
+            111 MveGroupsConv2dS8 Mve mve::conv2d_s8_w4_groups::S8;
+            82 MveConv2dF32 Mve mve::conv2d::F32;
+            83 MveDepthwiseF32 Mve mve::dwconv_f32::F32;
+            // Tried before the next one, which takes any sum.
+            124 MveLinearSumS8 Mve mve::add_s8_linear::S8;
+            84 MveSumS8 Mve mve::add_s8::SumS8;
+            85 MveMaxPoolS8 Mve mve::pool2d_s8::MaxS8;
+            86 MveAvgPoolS8 Mve mve::pool2d_s8::AvgS8;
+            105 MveSvdfS8 Mve mve::svdf_s8::S8;
+            87 DotprodConv2dS8 Dotprod dotprod::conv2d_s8::S8;
+            99 SmeConv2dS8 Sme sme::conv2d_s8::S8;
+            120 I8mmConv2dS8 I8mm i8mm::conv2d_s8::S8;
+            88 NeonDepthwiseS8 Neon neon::dwconv_s8::S8;
+            119 NeonConv2dS8 Neon neon::conv2d_s8::S8;
+            117 NeonConv2dF32 Neon neon::conv2d_f32::F32;
+            118 NeonDepthwiseF32 Neon neon::dwconv_f32::F32;
+            121 RvvConv2dS8 Rvv rvv::conv2d_s8::S8;
+            122 RvvDepthwiseS8 Rvv rvv::dwconv_s8::S8;
+            123 RvvSumS8 Rvv rvv::add_s8_linear::S8;
+            96 CompactConv2dS8 Compact compact::conv2d_s8::S8;
+            97 CompactMaxPoolS8 Compact compact::pool2d_s8::Max;
+            98 CompactAvgPoolS8 Compact compact::pool2d_s8::Average;
+            55 EthosU EthosU ethos_u::stream::Stream;
+        }
+    };
 }
+#[cfg(feature = "testkit")]
+pub(crate) use kernels;
+kernels!(table);
 
 /// Whether `K` and this build have the kernel; constant, so that what is not linked is not compiled in.
 const fn links<K: Kernels>(id: u8, backend: Backend) -> bool {

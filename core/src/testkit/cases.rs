@@ -1,5 +1,6 @@
 //! Generated operators. A seed gives the same case everywhere, and cases are small enough for a board with 16 KiB of RAM.
 
+use super::random::Random;
 use crate::arena::Slot;
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::elementwise::Loop;
@@ -14,58 +15,6 @@ use crate::tensor::DType;
 
 /// The most elements of a sum.
 const SUM: u32 = 200;
-
-/// A fixed sequence (xorshift), so that a failure repeats.
-#[derive(Debug, Clone)]
-pub(super) struct Random(u32);
-
-impl Random {
-    pub(super) fn new(seed: u32) -> Self {
-        // Neighbouring seeds start far apart; zero is the one state that stays.
-        Self(seed.wrapping_add(1).wrapping_mul(0x9E37_79B9) | 1)
-    }
-
-    pub(super) fn next(&mut self) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 17;
-        self.0 ^= self.0 << 5;
-        self.0
-    }
-
-    /// `0..n`; multiplied and not divided, for cores without a division.
-    pub(super) fn below(&mut self, n: u32) -> u32 {
-        ((u64::from(self.next()) * u64::from(n)) >> 32) as u32
-    }
-
-    /// `from..=to`.
-    fn between(&mut self, from: u16, to: u16) -> u16 {
-        from + self.below(u32::from(to - from) + 1) as u16
-    }
-
-    fn coin(&mut self) -> bool {
-        self.below(2) == 1
-    }
-
-    /// One of four.
-    fn one_of<T: Copy>(&mut self, choices: [T; 4]) -> T {
-        let [a, b, c, d] = choices;
-        match self.below(4) {
-            0 => a,
-            1 => b,
-            2 => c,
-            _ => d,
-        }
-    }
-
-    pub(super) fn byte(&mut self) -> i8 {
-        (self.next() >> 24) as i8
-    }
-
-    /// -1 to 1.
-    pub(super) fn float(&mut self) -> f32 {
-        (self.next() >> 8) as f32 / (1 << 23) as f32 - 1.0
-    }
-}
 
 /// What a window is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,12 +34,12 @@ pub(super) enum Form {
     Pool,
 }
 
-fn window(random: &mut Random, form: Form, float: bool) -> Window2d {
+pub(super) fn window(random: &mut Random, form: Form, float: bool) -> Window2d {
     // f32 takes four times the memory.
     let (most, deep, wide) = if float { (4, 5, 6) } else { (6, 8, 8) };
     if form == Form::Long {
         let (long, short) = (random.between(4, 2 * most), random.between(1, 2));
-        let channels = random.one_of([4, 8, 8, random.0 as u16 % 8 + 1]);
+        let channels = random.one_of([4, 8, 8, random.last() as u16 % 8 + 1]);
         let extents = if random.coin() {
             [long, short, channels]
         } else {
@@ -163,13 +112,13 @@ fn window(random: &mut Random, form: Form, float: bool) -> Window2d {
     let (input, output) = match form {
         Form::Depthwise | Form::Long | Form::Pool => {
             // Of four, eight and others, as vector kernels like or refuse them.
-            let channels = random.one_of([4, 8, 8, random.0 as u16 % 8 + 1]);
+            let channels = random.one_of([4, 8, 8, random.last() as u16 % 8 + 1]);
             (channels, channels)
         }
         Form::Tiles => (random.between(1025, 1040), 1),
         Form::Alike => {
             // Whole vectors mostly.
-            let inputs = random.one_of([16, 32, 48, random.0 as u16 % 48 + 1]);
+            let inputs = random.one_of([16, 32, 48, random.last() as u16 % 48 + 1]);
             (inputs, random.between(1, 2 * wide))
         }
         _ if pointwise => (random.between(1, 6 * deep), random.between(1, 2 * wide)),
@@ -189,7 +138,7 @@ fn window(random: &mut Random, form: Form, float: bool) -> Window2d {
 /// An int8 convolution, without constants.
 pub(super) fn conv2d_s8(random: &mut Random, form: Form) -> Conv2dS8 {
     let window = window(random, form, false);
-    let output_zero_point = random.one_of([-128, -128, 3, random.0 as i8]);
+    let output_zero_point = random.one_of([-128, -128, 3, random.last() as i8]);
     Conv2dS8 {
         output: Slot::default(),
         input: Slot::default(),
@@ -217,7 +166,7 @@ pub(super) fn channel(random: &mut Random) -> [i32; 3] {
     [
         bias,
         mantissa,
-        random.one_of([usual, usual, usual, -(random.0 as i32 & 31)]),
+        random.one_of([usual, usual, usual, -(random.last() as i32 & 31)]),
     ]
 }
 

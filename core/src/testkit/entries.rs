@@ -1,34 +1,73 @@
 //! What the test kit does: cases compared, changed, guarded and handed out.
 
-use super::cases::Random;
-use super::compare::Bench;
+use super::compare::{Bench, Outcome};
 use super::field::{Finding, Guard};
+use super::generate::Sampled;
 use super::memory::{Difference, Workspace};
 use super::mutate::{Attack, Mutations};
+use super::random::Random;
 use super::task::Task;
-use crate::kernels::table::KernelId;
+use crate::kernels::Backend;
+use crate::kernels::api::candidate::Candidate;
+use crate::kernels::table::{KernelId, kernels};
+
+/// The case of `seed` for a kernel of the table; `None` where this build has it not. What it has not is not compiled in: the kit has to fit small boards.
+macro_rules! cases {
+    ($($id:literal $variant:ident $backend:ident $kernel:ty;)*) => {
+        fn case_of(kernel: KernelId, bench: &mut Bench<'_>, seed: u32) -> Option<Outcome> {
+            use crate::kernels::*;
+            use crate::ops::{binary, pointwise};
+            match kernel {
+                $(KernelId::$variant if const { Backend::$backend.available() && held(Backend::$backend) } => {
+                    Some(case::<$kernel>(bench, seed))
+                })*
+                _ => None,
+            }
+        }
+    };
+}
+kernels!(cases);
+
+/// Whether this build of the kit has cases of a backend's kernels: where the flash is small, the portable ones are left to other boards of the same core.
+const fn held(backend: Backend) -> bool {
+    !cfg!(feature = "testkit-small") || !matches!(backend, Backend::Scalar)
+}
+
+/// A kernel whose operator is not [`Sampled`] does not compile.
+fn case<K: Candidate<Op: Sampled>>(bench: &mut Bench<'_>, seed: u32) -> Outcome {
+    <K::Op as Sampled>::case::<K>(bench, seed)
+}
+
+impl Bench<'_> {
+    /// The case of `seed`.
+    pub(super) fn each(&mut self, seed: u32) -> Outcome {
+        case_of(self.kernel, self, seed).unwrap_or(Ok(None))
+    }
+}
 
 /// What a comparison found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The outputs are those of the scalar kernel, wherever output and input may lie.
+    /// The outputs are those of the reference, wherever output and input may lie.
     Equal,
-    /// The kernel does not compute this case, or it is not in this build, or nothing computes it but the kernel itself.
+    /// The kernel does not compute this case, or it is not in this build, or no core computes it.
     NotComputed,
 }
 
-/// Runs `kernel` and the scalar kernel on the case of `seed`: with the output apart from the input, as close to it as the kernel allows, and in its place
-/// where that is allowed; the same for a second operand, as a residual.
+/// Runs `kernel` and the reference of its operator on the case of `seed`: with the output apart from the input, as close to it as the kernel allows, and in its
+/// place where that is allowed; the same for every other operand that is read, as a residual.
 ///
 /// # Errors
-/// The first output that differs: by a bit for integers, by more than 1e-4 for f32.
+/// The first output that differs: by a bit for integers and for f32 of the same operations, by more than 1e-4 for convolutions of f32, by more than 1e-5 of
+/// the largest output for other sums of f32 and for their functions.
 pub fn compare(kernel: KernelId, seed: u32, workspace: &mut Workspace) -> Result<Verdict, Difference> {
     let mut bench = Bench {
+        kernel,
         random: Random::new(seed),
         workspace,
         task: Task::Compare,
     };
-    let done = bench.each(kernel, seed);
+    let done = bench.each(seed);
     done.map(|computed| computed.map_or(Verdict::NotComputed, |()| Verdict::Equal))
 }
 
@@ -45,11 +84,12 @@ pub fn mutate(
     workspace: &mut Workspace,
 ) -> Result<(), Difference> {
     let mut bench = Bench {
+        kernel,
         random: Random::new(seed),
         workspace,
         task: Task::Mutate(attack, tally, None),
     };
-    bench.each(kernel, seed).map(|_| ())
+    bench.each(seed).map(|_| ())
 }
 
 /// A step for a blob, of [`packed`].
@@ -72,11 +112,12 @@ pub fn packed<'w>(
 ) -> Option<Packed<'w>> {
     let mut lens = [0; 3];
     let mut bench = Bench {
+        kernel,
         random: Random::new(seed),
         workspace,
         task: Task::Export(params, &mut lens),
     };
-    bench.each(kernel, seed).ok()??;
+    bench.each(seed).ok()??;
     let [params_len, constants_len, arena] = lens;
     Some(Packed {
         params: params.get(..params_len)?,
@@ -85,20 +126,20 @@ pub fn packed<'w>(
     })
 }
 
-/// Runs the case of `seed` with each operand in turn between forbidden bytes ([`guarded`](super::guarded())): those of a scalar kernel as well, where the kit
-/// has
-/// cases for it. `false` where the kernel does not compute the case, or is not in this build.
+/// Runs the case of `seed` with each operand in turn between forbidden bytes ([`guarded`](super::guarded())). `false` where the kernel does not
+/// compute the case, or is not in this build.
 ///
 /// # Errors
 /// The first finding.
 pub fn guard(kernel: KernelId, seed: u32, workspace: &mut Workspace, guard: &mut Guard<'_>) -> Result<bool, Finding> {
     guard.found.finding = None;
     let mut bench = Bench {
+        kernel,
         random: Random::new(seed),
         workspace,
         task: Task::Guard(guard.again()),
     };
-    match bench.each(kernel, seed) {
+    match bench.each(seed) {
         Ok(computed) => Ok(computed.is_some()),
         Err(_) => Err(guard.found.finding.unwrap_or(Finding::Stopped)),
     }
@@ -117,9 +158,10 @@ pub fn mutate_guarded(
     guard: &mut Guard<'_>,
 ) -> Result<(), Difference> {
     let mut bench = Bench {
+        kernel,
         random: Random::new(seed),
         workspace,
         task: Task::Mutate(attack, tally, Some(guard.again())),
     };
-    bench.each(kernel, seed).map(|_| ())
+    bench.each(seed).map(|_| ())
 }

@@ -5,15 +5,11 @@
 //! the step's other constants, itself last or first. Whoever forbids the bytes sees what touches them, and every run must compute what the step computes in
 //! its own memory: what an operand is painted with before it is written shows outputs that are not.
 
-use serde::Serialize;
-
 use super::field::{Bed, Block, Blocks, Finding, Guard, Guarded, Memory, OPERANDS, Side, mem, varint};
+use super::functions::{Functions, MARK};
 use crate::arena::{Access, Mem, Operand, Slot};
-use crate::fields::Fields;
 use crate::kernels::api::candidate::Candidate;
-use crate::kernels::api::kernel::Kernel;
 use crate::kernels::table::{KernelId, KernelVisitor};
-use crate::ops::operator::{Operator, Placed};
 
 /// Whether this build holds guarded runs.
 const HELD: bool = !cfg!(feature = "testkit-small");
@@ -48,6 +44,7 @@ impl KernelVisitor for Find {
         Functions::of::<K>()
     }
 }
+
 /// Runs a step in its own memory; `None` where this build has not the kernel, or it does not run.
 pub(super) fn run_alone(kernel: KernelId, params: &[u8], memory: Memory<'_>) -> Option<()> {
     let Memory {
@@ -56,93 +53,30 @@ pub(super) fn run_alone(kernel: KernelId, params: &[u8], memory: Memory<'_>) -> 
         weights,
     } = memory;
     let functions = kernel.visit_available(Find)?;
-    (functions.run)(params, None, &mem(regions, state, weights))
+    (functions.run)(params, &mem(regions, state, weights))
 }
 
-/// As [`guarded`], of the operator itself.
-pub(super) fn guarded_op<K: Kernel>(op: &K::Op, bed: &mut dyn Bed, guard: &mut Guard<'_>) -> Result<(), Finding> {
+/// As [`guarded`], of a case of the kit; `gaps`: whether its output may keep bytes between those that it writes.
+pub(super) fn guarded_step(
+    functions: Functions,
+    params: &[u8],
+    gaps: bool,
+    bed: &mut dyn Bed,
+    guard: &mut Guard<'_>,
+) -> Result<(), Finding> {
     if !HELD {
         return Err(Finding::Stopped);
     }
-    let (params, room) = encoded(op, guard.room).ok_or(Finding::Room)?;
     let step = Step {
-        functions: Functions::of::<K>(),
+        functions,
         params,
-        gaps: false,
+        gaps,
     };
-    let mut rest = Guard {
-        field: guard.field,
-        room,
-        watch: guard.watch,
-        found: guard.found,
-    };
-    step.reported(bed, &mut rest)
-}
-
-fn encoded<'r, O: Serialize>(op: &O, room: &'r mut [u8]) -> Option<(&'r [u8], &'r mut [u8])> {
-    let len = postcard::to_slice(op, room).ok()?.len();
-    let (params, room) = room.split_at_mut_checked(len)?;
-    Some((params, room))
+    step.reported(bed, guard)
 }
 
 /// Bytes of the largest parameters.
 const PARAMS: usize = 512;
-
-/// Offsets of operands at marked places: a place's index above these bits, and what its operand adds to it below.
-const MARK: u32 = 24;
-
-type VisitOperands = fn(&[u8], bool, &mut dyn FnMut(Operand)) -> Option<()>;
-type RunStep = fn(&[u8], Option<(usize, Slot)>, &Mem<'_>) -> Option<()>;
-
-/// What a step is asked, without its type: the rest is compiled once.
-#[derive(Clone, Copy)]
-struct Functions {
-    /// Visits its operands; with marked places, where so wanted. `None` where the parameters do not decode.
-    operands: VisitOperands,
-    /// Runs it, one of its places moved to where it says.
-    run: RunStep,
-}
-
-impl Functions {
-    fn of<K: Kernel>() -> Self {
-        Self {
-            operands: operands::<K>,
-            run: run::<K>,
-        }
-    }
-}
-
-#[inline(never)]
-fn operands<K: Kernel>(params: &[u8], marked: bool, visit: &mut dyn FnMut(Operand)) -> Option<()> {
-    let op = Fields::only::<K::Op>(params).ok()?;
-    let needs = K::needs(&op);
-    if !marked {
-        op.operands(needs, visit);
-        return Some(());
-    }
-    let mut index = 0;
-    let Ok(op) = op.map(&mut |slot: Slot| {
-        index += 1;
-        let offset = index << MARK;
-        Ok::<_, core::convert::Infallible>(Slot { offset, ..slot })
-    });
-    op.operands(needs, visit);
-    Some(())
-}
-
-#[inline(never)]
-fn run<K: Kernel>(params: &[u8], moved: Option<(usize, Slot)>, mem: &Mem<'_>) -> Option<()> {
-    let mut op = Fields::only::<K::Op>(params).ok()?;
-    if let Some((place, to)) = moved {
-        let mut index = 0;
-        let Ok(changed) = op.map(&mut |slot: Slot| {
-            index += 1;
-            Ok::<_, core::convert::Infallible>(if index == place { to } else { slot })
-        });
-        op = changed;
-    }
-    K::run(&op, mem)
-}
 
 /// A step with encoded parameters.
 #[derive(Clone, Copy)]
@@ -168,7 +102,7 @@ impl Step<'_> {
                 weights,
             } = bed.before();
             let mem = mem(regions, state, weights);
-            (self.functions.run)(self.params, None, &mem).ok_or(Finding::Stopped)?;
+            (self.functions.run)(self.params, &mem).ok_or(Finding::Stopped)?;
             self.outputs(None, &mem).ok_or(Finding::Stopped)?
         };
         let blocks = self.blocks().ok_or(Finding::Room)?;
@@ -245,8 +179,11 @@ impl Step<'_> {
         };
         let mem = mem(regions, state, weights);
         let moved = Some((block.place, to));
+        let mut there = |place, slot| if place + 1 == block.place { to } else { slot };
+        let len = (self.functions.place)(self.params, &mut there, guard.room);
+        let params = Some(guard.room.get(..len.ok_or(Finding::Room)?).ok_or(Finding::Room)?);
         guard.watch.begins(guarded, bytes);
-        let ran = (self.functions.run)(self.params, moved, &mem);
+        let ran = params.and_then(|params| (self.functions.run)(params, &mem));
         Ok(ran.and_then(|()| self.outputs(moved, &mem)))
     }
 
@@ -325,7 +262,7 @@ impl Step<'_> {
         let params = params.get(..params_len).ok_or(Finding::Room)?;
         guard.watch.begins(guarded, field.as_ptr_range());
         let mem = mem(regions, state, field);
-        let ran = (self.functions.run)(params, None, &mem);
+        let ran = (self.functions.run)(params, &mem);
         Ok(ran.and_then(|()| self.outputs(None, &mem)))
     }
 
@@ -336,8 +273,9 @@ impl Step<'_> {
             heapless::Vec::<_, OPERANDS>::new(),
         );
         let mut whole = true;
-        (self.functions.operands)(self.params, true, &mut |operand| whole &= marked.push(operand).is_ok())?;
-        (self.functions.operands)(self.params, false, &mut |operand: Operand| {
+        self.functions
+            .operands(self.params, true, &mut |operand| whole &= marked.push(operand).is_ok())?;
+        self.functions.operands(self.params, false, &mut |operand: Operand| {
             whole &= plain.push(operand.place).is_ok();
         })?;
         let mut blocks = Blocks::new();
@@ -443,7 +381,7 @@ impl Step<'_> {
 
     fn places(self) -> Option<heapless::Vec<Slot, OPERANDS>> {
         let (mut places, mut whole) = (heapless::Vec::new(), true);
-        (self.functions.operands)(self.params, false, &mut |operand| {
+        self.functions.operands(self.params, false, &mut |operand| {
             whole &= places.push(operand.place).is_ok();
         })?;
         whole.then_some(places)
@@ -466,11 +404,11 @@ impl Step<'_> {
             }
         };
         let mut marks = heapless::Vec::<u32, OPERANDS>::new();
-        (self.functions.operands)(self.params, true, &mut |operand| {
+        self.functions.operands(self.params, true, &mut |operand| {
             let _ = marks.push(operand.place.offset);
         })?;
         let mut marks = marks.into_iter();
-        (self.functions.operands)(self.params, false, &mut |operand| {
+        self.functions.operands(self.params, false, &mut |operand| {
             let mark = marks.next().unwrap_or(0);
             let slot = match moved {
                 Some((place, to)) if (mark >> MARK) as usize == place && mark != operand.place.offset => Slot {

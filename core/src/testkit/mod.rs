@@ -1,16 +1,21 @@
 //! For tests and measurements on hosts and boards (feature `testkit`): one kernel on memory of the caller's, without a blob, every kernel
-//! against the scalar one on generated cases ([`compare`](compare())), every kernel on such cases with bits changed ([`mutate`]) and with each operand between
-//! bytes that nothing may touch ([`guard`](guard())); hosts with fewer instructions than they have (`InstructionSet`).
+//! against the reference of its operator on generated cases ([`compare`](compare())), every kernel on such cases with bits changed ([`mutate`]) and with
+//! each operand between bytes that nothing may touch ([`guard`](guard())); hosts with fewer instructions than they have (`InstructionSet`).
 
 mod cases;
 mod compare;
 mod entries;
 mod field;
+mod functions;
+mod generate;
 mod guarded;
+mod jobs;
 mod memory;
 mod mutate;
 mod network;
+mod random;
 mod run;
+mod sampled;
 mod svdf;
 mod task;
 
@@ -29,6 +34,9 @@ pub use crate::kernels::x86::Level as InstructionSet;
 mod tests {
     use std::boxed::Box;
 
+    use super::compare::{Bench, Outcome};
+    use super::random::Random;
+    use super::task::Task;
     use super::{Attack, Mutations, Verdict, Workspace, compare, mutate};
     use crate::kernels::table::KernelId;
 
@@ -37,6 +45,41 @@ mod tests {
     /// Cases of each kernel. `tests/tests/kernels.rs` takes thousands; this is for Miri, which takes a thousand times as long for one.
     const CASES: u32 = if cfg!(miri) { 2 } else { 60 };
     const CHANGES: u32 = 2;
+
+    fn case(kernel: KernelId, seed: u32, task: Task<'_>, workspace: &mut Workspace) -> Outcome {
+        let mut bench = Bench {
+            kernel,
+            random: Random::new(seed),
+            workspace,
+            task,
+        };
+        bench.each(seed)
+    }
+
+    /// The test of the test: a single output of the reference that is another is found, of every kernel.
+    #[test]
+    fn every_wrong_output_is_found() {
+        let mut workspace = Box::new(Workspace::new());
+        for &kernel in KernelId::ALL.iter().filter(|&&kernel| kernel != KernelId::EthosU) {
+            let mut found = 0;
+            for seed in 0..CASES {
+                let right = case(kernel, seed, Task::Compare, &mut workspace);
+                assert!(right.is_ok(), "{}, seed {seed}: {right:x?}", kernel.name());
+                let spoilt = case(kernel, seed, Task::Spoil, &mut workspace);
+                match right {
+                    Ok(None) => assert_eq!(spoilt, Ok(None), "{}, seed {seed}", kernel.name()),
+                    _ => assert_eq!(
+                        spoilt.map_err(|difference| difference.at),
+                        Err(0),
+                        "{}, seed {seed}",
+                        kernel.name()
+                    ),
+                }
+                found += u32::from(spoilt.is_err());
+            }
+            assert!(found > CASES / 4, "{}: {found} of {CASES}", kernel.name());
+        }
+    }
 
     #[test]
     fn kernels_are_right_and_bear_changes() {

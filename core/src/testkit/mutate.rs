@@ -1,24 +1,14 @@
 //! Packed kernels under attack: a case of [`super::compare`] with bits of its constants or parameters changed. Load must refuse it, or the kernel must run and
 //! write nothing but its output and scratch.
 
-use super::cases::Random;
 use super::field::{Bed, Guard, Memory};
-use super::guarded::guarded_op;
-use super::memory::{BROKEN, Difference, Places, Sizes, Workspace, assign, fill};
-use super::run::run;
+use super::functions::Functions;
+use super::guarded::guarded_step;
+use super::memory::{Alike, BROKEN, Data, Difference, Spots, Workspace};
+use super::random::Random;
+use super::run::memory;
 use crate::arena::{Access, Bounds, Operand, Slot};
 use crate::crc::Crc32;
-use crate::fields::Fields;
-use crate::kernels::api::candidate::Candidate;
-use crate::kernels::api::kernel::Kernel;
-use crate::kernels::table::check;
-#[cfg(feature = "pack")]
-use crate::kernels::table::check_decoded;
-use crate::ops::fault::Fault;
-use crate::ops::operator::Operator;
-
-/// Bytes for the parameters of any operator of a case.
-const PARAMS: usize = 160;
 
 /// How a case is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,24 +41,25 @@ enum Change {
     Param(usize, u8),
 }
 
-/// An unchanged case.
+/// An unchanged case, whose encoded parameters and constants lie in the workspace.
 #[derive(Clone, Copy)]
 pub(super) struct Case<'c> {
-    pub(super) sizes: Sizes,
-    pub(super) data: &'c [Random; 2],
+    pub(super) functions: Functions,
+    pub(super) spots: &'c Spots,
+    pub(super) data: &'c Data,
 }
 
 /// The memory of a case, which is filled anew for each run.
 pub(super) struct CaseBed<'c> {
-    pub(super) case: Case<'c>,
-    pub(super) places: Places,
+    pub(super) data: &'c Data,
+    pub(super) spots: &'c Spots,
     pub(super) arena: &'c mut [u8],
     pub(super) constants: &'c [u8],
 }
 
 impl CaseBed<'_> {
     pub(super) fn fill(&mut self) -> Option<()> {
-        fill(self.arena, self.case.sizes, self.places, self.case.data)
+        self.spots.fill(self.arena, self.data)
     }
 }
 
@@ -76,7 +67,7 @@ impl Bed for CaseBed<'_> {
     fn before(&mut self) -> Memory<'_> {
         // It fitted before.
         let _ = self.fill();
-        let arena = self.arena.get_mut(..self.places.end).unwrap_or_default();
+        let arena = self.arena.get_mut(..self.spots.end).unwrap_or_default();
         Memory {
             regions: [arena, &mut [], &mut [], &mut []],
             state: &mut [],
@@ -85,28 +76,15 @@ impl Bed for CaseBed<'_> {
     }
 }
 
-/// The step as load would check it, in an arena and constants of just these sizes.
-///
-/// # Errors
-/// The fault that load would report.
-#[cfg(feature = "pack")]
-#[inline(never)]
-pub(super) fn loads<K: Kernel>(op: &K::Op, arena: usize, constants: &[u8]) -> Result<(), Fault> {
-    check_decoded::<K>(op, (0, &[]), &bounds(arena, constants))
-}
-
-fn accepts<K: Kernel>(params: &[u8], arena: usize, constants: &[u8]) -> Result<(), Fault> {
-    check::<K>((0, params), &bounds(arena, constants))
-}
-
-fn bounds(arena: usize, constants: &[u8]) -> Bounds<'_> {
+/// An arena and constants of just these sizes.
+pub(super) fn bounds(arena: usize, constants: &[u8]) -> Bounds<'_> {
     Bounds::new([arena as u32, 0, 0, 0], 0, constants, &[])
 }
 
 /// Bytes of constants that a step reads.
-pub(super) fn constants_len<K: Kernel>(op: &K::Op) -> usize {
+pub(super) fn constants_len(functions: &Functions, params: &[u8]) -> usize {
     let mut len = 0;
-    op.operands(K::needs(op), &mut |operand| {
+    let _ = functions.operands(params, false, &mut |operand| {
         if operand.place.region == Slot::WEIGHTS {
             len = len.max(operand.place.offset.saturating_add(operand.bytes));
         }
@@ -114,40 +92,40 @@ pub(super) fn constants_len<K: Kernel>(op: &K::Op) -> usize {
     len as usize
 }
 
-/// Changes the case of `op`, whose constants lie in the workspace. `None` where load does not accept it as it is.
+/// Changes a case. `None` where load does not accept it as it is.
 #[inline(never)]
-pub(super) fn attack<K: Candidate>(
+pub(super) fn attack(
     case: &Case<'_>,
-    op: K::Op,
+    params_len: usize,
     (attack, mut guard): (Attack, Option<&mut Guard<'_>>),
     workspace: &mut Workspace,
     random: &mut Random,
     tally: &mut Mutations,
 ) -> Result<Option<()>, Difference> {
-    let &Case { sizes, data } = case;
-    let places = sizes.apart(K::needs(&op).scratch as usize);
-    let len = constants_len::<K>(&op);
-    let op = &assign(op, sizes, places);
+    let &Case { functions, spots, data } = case;
     let Workspace {
         arena,
         constants,
-        expected,
+        params: [own, changed],
         ..
     } = workspace;
-    // The parameters, as they are and changed, lie where nothing is expected: boards have little stack.
-    let (Some((original, changed)), Some(constants)) =
-        (expected.0.split_at_mut_checked(PARAMS), constants.0.get_mut(..len))
-    else {
+    let Some(unplaced) = own.get(..params_len) else {
         return Ok(None);
     };
-    let Ok(original) = postcard::to_slice(op, original) else {
+    let len = constants_len(&functions, unplaced);
+    let Some(constants) = constants.0.get_mut(..len) else {
         return Ok(None);
     };
-    let Some(params) = changed.get_mut(..original.len()) else {
+    let Some(size) = (functions.place)(unplaced, &mut |place, _| spots.slot(place), changed) else {
         return Ok(None);
     };
-    let filled = fill(&mut arena.0, sizes, places, data).is_some();
-    if !filled || accepts::<K>(original, places.end, constants).is_err() {
+    let (Some(original), Some(params)) = (own.get_mut(..size), changed.get_mut(..size)) else {
+        return Ok(None);
+    };
+    original.copy_from_slice(params);
+    let original = &*original;
+    let filled = spots.fill(&mut arena.0, data).is_some();
+    if !filled || (functions.check)(original, &bounds(spots.end, constants)).is_err() {
         return Ok(None);
     }
     let bits = 8 * (len + original.len());
@@ -187,70 +165,75 @@ pub(super) fn attack<K: Candidate>(
                 Change::Param(..) => {}
             }
         }
-        let exact = !sizes.float && changes.iter().flatten().all(|&change| is_exact::<K>(op, change));
+        let exact = data.exact
+            && changes
+                .iter()
+                .flatten()
+                .all(|&change| is_exact(&functions, original, change));
         let mut bed = CaseBed {
-            case: *case,
-            places,
+            data,
+            spots,
             arena: &mut arena.0,
             constants,
         };
-        let result = one::<K>(params, &mut bed, exact, tally, guard.as_deref_mut());
+        let result = one(&functions, params, &mut bed, exact, tally, guard.as_deref_mut());
         for (at, size, old) in saved.into_iter().rev().flatten() {
             let places = constants.iter_mut().skip(at).take(size);
             places.zip(old).for_each(|(place, old)| *place = old);
         }
         result?;
-        fill(&mut arena.0, sizes, places, data);
+        spots.fill(&mut arena.0, data);
     }
     Ok(Some(()))
 }
 
 /// Checks a changed step, and runs it where load would, in the first bytes of memory.
 #[inline(never)]
-fn one<K: Kernel>(
+fn one(
+    functions: &Functions,
     params: &[u8],
     bed: &mut CaseBed<'_>,
     exact: bool,
     tally: &mut Mutations,
     guard: Option<&mut Guard<'_>>,
 ) -> Result<(), Difference> {
-    let (memory, arena, constants) = (&mut *bed.arena, bed.places.end, bed.constants);
-    if accepts::<K>(params, arena, constants).is_err() {
+    let (arena, end, constants) = (&mut *bed.arena, bed.spots.end, bed.constants);
+    if (functions.check)(params, &bounds(end, constants)).is_err() {
         tally.refused += 1;
         return Ok(());
     }
-    let op = Fields::only::<K::Op>(params).map_err(|_| BROKEN)?;
-    let before = kept::<K>(&op, memory);
+    let before = kept(functions, params, arena);
     // Nothing behind the step's arena is given to it; the guards there catch what assembly writes.
     let constants_before = Crc32::new().update(constants).finish();
-    let (given, _) = memory.split_at_mut(arena);
-    run::<K>(&op, given, constants).ok_or(BROKEN)?;
-    if kept::<K>(&op, memory) != before || Crc32::new().update(constants).finish() != constants_before {
+    let (given, _) = arena.split_at_mut(end);
+    (functions.run)(params, &memory(given, constants)).ok_or(BROKEN)?;
+    if kept(functions, params, arena) != before || Crc32::new().update(constants).finish() != constants_before {
         return Err(BROKEN);
     }
     tally.ran += 1;
-    if exact {
+    if exact && bed.data.alike == Alike::Bytes {
         let mut digest = Crc32::new().update(&tally.digest.to_le_bytes());
-        op.operands(K::needs(&op), &mut |operand| {
-            if operand.access == Access::Write {
-                digest = digest.update(bytes_of(memory, &operand));
+        let _ = functions.operands(params, false, &mut |operand| {
+            if matches!(operand.access, Access::Write | Access::Update) {
+                digest = digest.update(bytes_of(arena, &operand));
             }
         });
         tally.digest = digest.finish();
     }
     match guard {
-        Some(guard) => guarded_op::<K>(&op, bed, guard).map_err(|_| BROKEN),
+        // Changed, it may write less than before: what it leaves is compared as it was.
+        Some(guard) => guarded_step(*functions, params, bed.data.gaps, bed, guard).map_err(|_| BROKEN),
         None => Ok(()),
     }
 }
 
 /// A checksum over all of memory that the step must not write.
-fn kept<K: Kernel>(op: &K::Op, memory: &[u8]) -> u32 {
+fn kept(functions: &Functions, params: &[u8], memory: &[u8]) -> u32 {
     let (mut sum, mut at) = (Crc32::new(), 0);
-    // The written operands in the order of their places: there are two at most.
+    // The written operands in the order of their places.
     while at < memory.len() {
         let mut next = memory.len()..memory.len();
-        op.operands(K::needs(op), &mut |operand| {
+        let _ = functions.operands(params, false, &mut |operand| {
             let start = operand.place.offset as usize;
             let range = start..start + operand.bytes as usize;
             let written = operand.place.region == 0 && operand.access != Access::Read && operand.bytes > 0;
@@ -304,9 +287,9 @@ fn change(random: &mut Random, constants: usize, params: usize) -> Change {
 }
 
 /// Whether the outputs after a change are the same on every core, but for sums of f32, which never are.
-fn is_exact<K: Candidate>(op: &K::Op, change: Change) -> bool {
+fn is_exact(functions: &Functions, params: &[u8], change: Change) -> bool {
     match change {
-        Change::Constant(at, _) | Change::Word(at, _) => !K::varies(op, at),
+        Change::Constant(at, _) | Change::Word(at, _) => !(functions.varies)(params, at),
         Change::Param(..) => true,
     }
 }

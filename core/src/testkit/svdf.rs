@@ -1,21 +1,25 @@
 //! Cases of an int8 SVDF for [`super::compare`].
 
 use super::cases;
-use super::compare::{Bench, Outcome, Stated, write};
-use super::memory::{CHANNELS, Sizes, Workspace};
+use super::compare::{Bench, Constants, Prepared, write};
+use super::jobs::Stated;
+use super::memory::{CHANNELS, Workspace};
 use crate::cells::cast_slice;
 use crate::kernels::api::candidate::{Candidate, Job, PlainS8, PlainSvdf};
-use crate::kernels::portable;
+use crate::kernels::reference;
 use crate::ops::operator::Operator;
 use crate::ops::packed_conv2d::Form;
 use crate::ops::svdf::{PackedSvdfS8, SvdfS8};
 
 impl Bench<'_> {
     #[inline(never)]
-    pub(super) fn svdf<K: Candidate>(&mut self) -> Outcome {
+    pub(super) fn svdf<K: Candidate>(&mut self, _: u32) -> Prepared {
         match self.state_svdf::<K>() {
-            Some(Stated { step, plain, sizes }) => self.against::<K, portable::svdf::S8>(step, plain, sizes),
-            None => Ok(None),
+            Some(Stated { step, plain }) => {
+                let data = self.integers();
+                self.against::<K, _>(&step, plain, reference::svdf::s8, Constants::Plain, &data)
+            }
+            None => None,
         }
     }
 
@@ -82,13 +86,6 @@ impl Bench<'_> {
             bias: at as u32,
             ..op
         };
-        let [batch, states] = [shape.batch, shape.batch * shape.filters() * shape.memory].map(|n| n as usize);
-        let sizes = Sizes {
-            output: batch * units,
-            inputs: batch * features,
-            second: states,
-            float: false,
-        };
-        Some(Stated { step, plain, sizes })
+        Some(Stated { step, plain })
     }
 }

@@ -71,7 +71,7 @@ pub enum Command {
     Fail(Failure),
     /// Load a blob and run it.
     Infer(Infer),
-    /// Compare every kernel of the build with the scalar one.
+    /// Compare every kernel of the build with the reference of its operator.
     Kernels {
         /// The first seed of the generated cases.
         first: u32,
@@ -277,7 +277,7 @@ pub enum Record<'a> {
         /// What was found, in a word.
         finding: &'a str,
     },
-    /// A kernel computed something else than the scalar one; the next kernel follows.
+    /// A kernel computed something else than the reference; the next kernel follows.
     Differs {
         /// The kernel's number.
         kernel: u8,

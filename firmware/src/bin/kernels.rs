@@ -1,5 +1,5 @@
-//! Compares every kernel of this build with the scalar one on generated cases, attacks it with changed ones, or runs it between bytes that nothing may touch,
-//! on the core itself: the assembly of a backend runs nowhere else.
+//! Compares every kernel of this build with the reference of its operator on generated cases, attacks it with changed ones, or runs it between bytes that
+//! nothing may touch, on the core itself: the assembly of a backend runs nowhere else.
 #![no_std]
 #![no_main]
 

@@ -68,7 +68,6 @@ struct Data {
     tiers: BTreeMap<String, tiers::Passed>,
     long: LongTier,
     cliffs: Cliffs,
-    unreached: Vec<String>,
     quantised: Vec<crate::quantise::Row>,
     quantisers: Vec<crate::quantisers::Row>,
 }
@@ -135,7 +134,6 @@ impl Data {
             tiers: tiers::read(results)?,
             long: LongTier::read(results)?,
             cliffs: read_cliffs(results)?,
-            unreached: operands::unreached(results)?,
             quantised: crate::quantise::read(results)?,
             quantisers: crate::quantisers::read(results)?,
         })
@@ -169,7 +167,7 @@ impl Data {
             "tiers" => tiers::table(&self.tiers),
             "long" => self.long.table(),
             "cliffs" => cliffs(&self.cliffs),
-            "operands" => operands::operands(&self.unreached),
+            "operands" => operands::operands(),
             "quantised" => quantise::published(&self.quantised),
             "quantisers" => quantise::peers(&self.quantisers, &self.quantised),
             _ => return None,

@@ -74,7 +74,7 @@ fn no_kernel_touches_a_byte_beside_its_operands_on_boards() {
     assert!(findings.is_empty(), "{findings:#?}");
 }
 
-/// Networks of the kernels that the kit has no cases for and that have loops of their own on boards.
+/// Networks of portable kernels that have loops of their own on boards: tensors larger than those of the kit's cases.
 const NETWORKS: [&str; 20] = [
     "tflite_ops/add_broadcast_int16",
     "tflite_ops/arg_max_int8_last",

@@ -10,7 +10,6 @@ mod mutations;
 mod networks;
 
 use arenite::KernelId;
-use arenite::kernels::Backend;
 use arenite::testkit::{Finding, Found, Guard, Workspace, guard};
 use fence::{Fence, field};
 
@@ -40,10 +39,10 @@ fn levels() -> Vec<Level> {
     vec![("portable", || true)]
 }
 
-/// The kernels that the kit has cases for.
+/// The kernels that the kit has cases of: all but an NPU's commands, which no core computes.
 fn reached() -> impl Iterator<Item = KernelId> {
     let all = KernelId::ALL.iter().copied();
-    all.filter(|kernel| kernel.job().is_some() && kernel.backend() != Backend::EthosU)
+    all.filter(|&kernel| kernel != KernelId::EthosU)
 }
 
 /// What was found of a case, for people.

@@ -5,6 +5,7 @@ mod form;
 mod imports;
 mod layers;
 mod once;
+mod reference;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Portable kernels in safe Rust: the oracle that every other backend is compared with, and the fallback.
+//! Portable kernels in safe Rust: the fallback of every other backend. The oracle of all is [`reference`](super::reference).
 //!
 //! They follow the formulas of `ops` to the letter. Out-of-range indices end a kernel with `None` and not in a panic; load has
 //! excluded them.

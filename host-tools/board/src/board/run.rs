@@ -297,7 +297,7 @@ pub struct Comparison {
     pub result: Result<u32, (u32, Difference)>,
 }
 
-/// Runs the program `kernels`: every kernel of the board's build against the scalar one, on `cases` generated cases from seed `first` on.
+/// Runs the program `kernels`: every kernel of the board's build against the reference of its operator, on `cases` generated cases from seed `first` on.
 ///
 /// # Errors
 /// As [`run`].

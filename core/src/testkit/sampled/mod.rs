@@ -1,0 +1,12 @@
+//! Random valid cases of every operator: a generator each, in a file for each family.
+
+mod convolutions;
+mod elementwise;
+mod matrices;
+mod moved;
+mod recurrent;
+mod rows;
+mod signals;
+mod transforms;
+
+pub(super) use elementwise::binary_int;
