@@ -46,7 +46,7 @@ mod tests {
     const CASES: u32 = if cfg!(miri) { 2 } else { 60 };
     const CHANGES: u32 = 2;
 
-    fn case(kernel: KernelId, seed: u32, task: Task<'_>, workspace: &mut Workspace) -> Outcome {
+    fn case<'w>(kernel: KernelId, seed: u32, task: Task<'w>, workspace: &'w mut Workspace) -> Outcome {
         let mut bench = Bench {
             kernel,
             random: Random::new(seed),
