@@ -7,7 +7,7 @@
 /// that this build has its kernels, and up to 256 KiB its checksum, which load takes in any case.
 ///
 /// ```
-/// arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v1.bin");
+/// arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v2.bin");
 ///
 /// # fn main() -> Result<(), arenite::Error> {
 /// let mut session = mlp::session()?; // loads the model; its arena is a static of this program
@@ -22,7 +22,7 @@
 /// An input of another type or size does not compile:
 ///
 /// ```compile_fail,E0308
-/// # arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v1.bin");
+/// # arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v2.bin");
 /// # fn f(session: &mut mlp::Session<'_>) -> Result<(), arenite::Error> {
 /// mlp::run(session, &[0.5f32; 63])?;
 /// # Ok(())
@@ -30,7 +30,7 @@
 /// ```
 ///
 /// ```compile_fail,E0308
-/// # arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v1.bin");
+/// # arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v2.bin");
 /// # fn f(session: &mut mlp::Session<'_>) -> Result<(), arenite::Error> {
 /// mlp::run(session, &[0i8; 64])?;
 /// # Ok(())

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! // What `pack` wrote; the path is from the package's root. Only the kernels that this model needs are linked.
-//! arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v1.bin");
+//! arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v2.bin");
 //!
 //! # fn main() -> Result<(), arenite::Error> {
 //! let mut session = mlp::session()?; // loads it into memory of this program, once

@@ -11,7 +11,7 @@ mod isa;
 
 pub mod api;
 pub mod primitives;
-#[cfg(any(test, feature = "testkit"))]
+#[cfg(feature = "testkit")]
 pub(crate) mod reference;
 pub mod table;
 

@@ -48,7 +48,7 @@ pub(super) trait Loops {
     ///
     /// # Safety
     /// 1. `block` describes `4 * pairs` readable words of pixels, an even number of channels from `out` to `out_end` with as many channel pairs in the stream,
-    ///   and four writable output pixels.
+    ///    and four writable output pixels.
     /// 2. Loops of groups that share a factor: `groups` has five writable words for each group.
     unsafe fn mac_4x2(block: &ConvBlockArgs);
 
