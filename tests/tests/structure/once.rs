@@ -1,4 +1,4 @@
-//! What there is to say of a pointwise operator, a dialect and a board is said in the files that `ARCHITECTURE.md` names, and nowhere else: the files of
+//! What there is to say of a pointwise operator, a dialect and a board is said in the files that `CONTRIBUTING.md` names, and nowhere else: the files of
 //! one that is there are those that another one would touch.
 
 use std::fs;
