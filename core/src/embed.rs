@@ -1,4 +1,4 @@
-//! What [`include_model!`](crate::include_model) reads from a file and checks of it when the program is compiled. Nothing here is linked.
+//! Reading and checking of a file by [`include_model!`](crate::include_model), when the program is compiled. Nothing here is linked.
 //!
 //! The compiler counts loops and calls of constants, and reports constants that take long. So nothing walks the weights but the checksum, which takes
 //! eight bytes a turn and leaves files beyond [`CHECKED_BYTES`] to load.

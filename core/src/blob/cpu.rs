@@ -1,11 +1,11 @@
-//! What the core has on which a model is to run, where a program is built for more than every core that it may run on has.
+//! Instructions of the core on which a model is to run, where a program is built for more than every core that it may run on has.
 
 use super::sections::Parts;
 use crate::error::{Lack, LoadError};
 use crate::kernels::Backend;
 use crate::kernels::table::KernelId;
 
-/// What a core has of what this build of the runtime is compiled with. A board reads it from its identification registers and gives it to
+/// Those instruction sets of this build of the runtime that a core has. A board reads it from its identification registers and gives it to
 /// [`Model::load_on`](super::Model::load_on): instructions that the core has not are then never reached, whatever the file.
 ///
 /// ```

@@ -188,7 +188,7 @@ pub fn checksum(file: &[u8]) -> u32 {
     Crc32::new().update(before).update(after).finish()
 }
 
-/// What the checksum of a file, or of its beginning, is taken over: everything but its own four bytes.
+/// The bytes of a file, or of its beginning, that the checksum covers: all but its own four.
 pub fn checksummed(file: &[u8]) -> [&[u8]; 2] {
     let (before, rest) = file.split_at_checked(field::CRC).unwrap_or((file, &[]));
     [before, rest.get(4..).unwrap_or_default()]
@@ -202,7 +202,7 @@ pub(crate) const fn starts(file: &[u8]) -> bool {
     }
 }
 
-/// Where each field of the header lies, in bytes from the file's start: the one statement of them.
+/// Offsets of the header's fields, in bytes from the file's start: the one statement of them.
 pub(crate) mod field {
     pub(crate) const MAGIC: usize = 0;
     pub(crate) const VERSION: usize = 8;
@@ -246,7 +246,7 @@ pub(crate) const fn section(bytes: &[u8], at: usize) -> Section {
     }
 }
 
-/// What a section takes in the file: that of the state, where it is runs of bytes, less than its length says.
+/// A section as it is stored: the state's, where it is runs of bytes, takes less than its length says.
 pub(crate) const fn stored(bytes: &[u8], at: usize) -> Section {
     let Section { offset, len } = section(bytes, at);
     let runs = word(bytes, field::TARGET) >> 24;

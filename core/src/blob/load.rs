@@ -60,7 +60,7 @@ fn check_accelerator(parts: Parts<'_>) -> Result<(), LoadError> {
     }
 }
 
-/// What the file's accelerator reaches.
+/// The memory that the file's accelerator reaches.
 #[cfg(feature = "cores")]
 fn reach_of(parts: Parts<'_>) -> Option<Reach> {
     #[cfg(feature = "accelerators")]
@@ -87,7 +87,7 @@ fn is_handed(parts: Parts<'_>, on: Option<u8>, kernel: u8) -> Result<bool, Fault
     match (accelerator, KernelId::from_u8(kernel)) {
         (None, _) => Ok(false),
         (Some((declared, _)), Some(kernel)) if !declared.takes(kernel) => Err(Fault::Handed),
-        // What nobody knows is refused as that.
+        // An unknown kernel is refused as that.
         _ => Ok(true),
     }
 }

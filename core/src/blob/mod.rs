@@ -161,12 +161,12 @@ impl<'a, K: Kernels> Model<'a, K> {
         Ok(model)
     }
 
-    /// What a run costs at most.
+    /// Upper bound of the cost of a run.
     pub fn cost(&self) -> Cost {
         self.costs().fold(Cost::default(), Cost::plus)
     }
 
-    /// What each step costs at most, in order.
+    /// Upper bounds of the costs of the steps, in order.
     pub fn costs(&self) -> impl Iterator<Item = Cost> + 'a {
         let of = |record: Option<(u8, &[u8])>| record.and_then(|(id, params)| cost_step::<K>(id, params));
         // Load has decoded all of them.
@@ -214,7 +214,7 @@ impl<'a, K: Kernels> Model<'a, K> {
         self.parts.weights()
     }
 
-    /// How many cores it is for: [`crate::Session::run_on`] wants so many.
+    /// Number of cores that the model is for: [`crate::Session::run_on`] wants so many.
     #[cfg(feature = "cores")]
     pub fn cores(&self) -> usize {
         self.parts.cores().map_or(1, |(cores, _)| cores.into())
@@ -237,7 +237,7 @@ impl<'a, K: Kernels> Model<'a, K> {
         self.parts.state_init()
     }
 
-    /// What the file says.
+    /// The parts of the file.
     pub(crate) fn parts(&self) -> Parts<'a> {
         self.parts
     }

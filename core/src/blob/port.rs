@@ -15,7 +15,7 @@ pub const MAX_RANK: usize = 8;
 pub struct Port<'a> {
     /// The tensor's name in the trace.
     pub name: &'a str,
-    /// Where it lies before (input) or after (output) a run.
+    /// Place of the tensor before (input) or after (output) a run.
     pub slot: Slot,
     /// Element type.
     pub dtype: DType,
@@ -37,7 +37,7 @@ impl Port<'_> {
     }
 }
 
-/// What load and sessions need of a [`Port`], in much less code.
+/// The part of a [`Port`] that load and sessions need, in much less code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PortPlace {
     pub(crate) slot: Slot,

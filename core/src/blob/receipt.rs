@@ -1,6 +1,6 @@
-//! What stands for this crate's own checksum of a file: a receipt of when it was taken, or a unit of the chip that takes it.
+//! Substitutes of this crate's own checksum of a file: a receipt of when it was taken, or a unit of the chip that takes it.
 
-/// What a program keeps of a file whose checksum was right when it was written to its place, and what the file's header must say from then on:
+/// A program's record of a file whose checksum was right when it was written to its place, which the file's header must repeat from then on:
 /// [`Model::load_with_receipt`](super::Model::load_with_receipt).
 ///
 /// Keep it where the file's own memory is not: a file that was changed together with its receipt has the right one.

@@ -14,7 +14,7 @@ use crate::error::LoadError;
 use crate::fields::Fields;
 use crate::target::Target;
 
-/// What a file has for a number of cores where it is for one core and an accelerator, whose declaration follows the steps.
+/// The number of cores of a file for one core and an accelerator, whose declaration follows the steps.
 #[cfg_attr(not(feature = "pack"), expect(unreachable_pub, reason = "packers write it"))]
 pub const ACCELERATED: u8 = 0x82;
 
@@ -111,7 +111,7 @@ impl<'a> Sections<'a> {
         self.parts.section(field::LABELS)
     }
 
-    /// How many cores the file is for, and a byte for each step; `None` for one.
+    /// Number of cores that the file is for, and a byte for each step; `None` for one core.
     #[cfg(feature = "cores")]
     pub fn cores(&self) -> Option<(u8, &'a [u8])> {
         self.parts.cores()
@@ -235,7 +235,7 @@ impl<'a> Parts<'a> {
         self.section(field::SELF_TEST)
     }
 
-    /// Where input `index` lies.
+    /// Place of input `index`.
     pub(crate) fn input_place(self, index: usize) -> Option<PortPlace> {
         if index < self.inputs() {
             PortPlace::read(&mut self.ports_from(index)?)
@@ -244,7 +244,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Where output `index` lies.
+    /// Place of output `index`.
     pub(crate) fn output_place(self, index: usize) -> Option<PortPlace> {
         if index < self.outputs() {
             PortPlace::read(&mut self.ports_from(self.inputs() + index)?)
@@ -258,7 +258,7 @@ impl<'a> Parts<'a> {
         self.section(field::PORTS)
     }
 
-    /// What a receipt of this file says, by its header.
+    /// The receipt of this file, by its header.
     pub(super) fn stated(self) -> Receipt {
         Receipt {
             length: word(self.head, field::TOTAL),

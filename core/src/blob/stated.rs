@@ -1,4 +1,4 @@
-//! What a model file of any version says: the fields that no version moves. For tools that name or convert files which this runtime does not read.
+//! Fields of a model file that no version moves. For tools that name or convert files which this runtime does not read.
 
 use super::header::{MAGIC, Section, checksum, field};
 
@@ -8,7 +8,7 @@ use super::header::{MAGIC, Section, checksum, field};
 pub struct Stated {
     /// The format's version.
     pub version: u16,
-    /// What it was packed for.
+    /// The target that the file was packed for.
     pub target: u8,
     /// The file's length.
     pub total: u32,

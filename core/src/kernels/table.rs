@@ -89,17 +89,17 @@ impl Kernels for All {
     const SET: KernelSet = KernelSet::ALL;
 }
 
-/// What [`KernelId::visit`] calls.
+/// Receiver of the type that [`KernelId::visit`] finds.
 #[cfg(any(test, packing))]
 pub trait KernelVisitor {
-    /// What the call gives.
+    /// Result of the call.
     type Output;
 
     /// Called with the kernel's type.
     fn visit<K: Candidate>(self) -> Self::Output;
 }
 
-/// What [`visit_operators`] calls.
+/// Receiver of the types that [`visit_operators`] finds.
 #[cfg(feature = "pack")]
 pub trait OperatorVisitor {
     /// Called with the operator of `kernel`.
@@ -218,7 +218,7 @@ macro_rules! table {
                 match self { $(Step::$variant(_) => KernelId::$variant),* }
             }
 
-            /// What the kernel wants beside its operands.
+            /// Scratch and packed weights of the kernel.
             pub fn needs(&self) -> Needs {
                 match self { $(Step::$variant(op) => <$kernel as Kernel>::needs(&op.clone().parameters())),* }
             }
@@ -236,7 +236,7 @@ macro_rules! table {
             /// [`Operator::check`] and [`Kernel::supports`], without the operands' places.
             ///
             /// # Errors
-            /// What is wrong.
+            /// The first check that failed.
             pub fn check(&self) -> Result<(), Fault> {
                 match self {
                     $(Step::$variant(op) => {
@@ -378,7 +378,7 @@ macro_rules! table {
             }
         }
 
-        /// What one record costs that [`check_step`] accepted.
+        /// Cost of a record that [`check_step`] accepted.
         pub(crate) fn cost_step<K: Kernels>(id: u8, params: &[u8]) -> Option<Cost> {
             match id {
                 $($id if knows::<K>($id, Backend::$backend) => {
@@ -495,7 +495,7 @@ macro_rules! kernels {
             48 IntConv2dS8 Int packed::conv2d_s8::S8;
             49 IntDepthwiseS8 Int packed::dwconv_s8::S8;
             50 IntDenseS8 Int packed::linear_s8::S8;
-            // Where flash is not spent on the one before.
+            // Taken where flash is not spent on the one before.
             125 IntNarrowDenseS8 Int packed::linear_s8::Narrow;
             51 IntSumS8 Int packed::add_s8_linear::S8;
             52 IntAddS8 Int packed::add_s8::S8;

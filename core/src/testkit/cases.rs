@@ -16,7 +16,7 @@ use crate::tensor::DType;
 /// The most elements of a sum.
 const SUM: u32 = 200;
 
-/// What a window is for.
+/// Use of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Convolution,

@@ -25,7 +25,7 @@ pub(super) type Prepared = Option<(usize, Data)>;
 /// An operator by plain loops.
 pub(super) type Reference<O> = fn(&O, &Mem<'_>) -> Option<()>;
 
-/// Where the constants of the operator lie that the reference takes.
+/// Offset of the constants that the reference takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Constants {
     /// In their plain form, beside those of the kernel.
@@ -178,7 +178,7 @@ impl Bench<'_> {
             let len = (functions.place)(params, &mut |place, _| spots.slot(place), placed).ok_or(BROKEN)?;
             let params = placed.get(..len).ok_or(BROKEN)?;
             let weights = constants.0.get(..constants_len).ok_or(BROKEN)?;
-            // What a packer writes, load accepts.
+            // Load accepts all that a packer writes.
             (functions.check)(params, &bounds(spots.end, weights)).map_err(|_| BROKEN)?;
             (functions.run)(params, &memory(&mut arena.0, weights)).ok_or(BROKEN)?;
             let mut at = 0;

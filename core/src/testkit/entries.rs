@@ -1,4 +1,4 @@
-//! What the test kit does: cases compared, changed, guarded and handed out.
+//! Entries of the test kit: cases are compared, changed, guarded and handed out.
 
 use super::compare::{Bench, Outcome};
 use super::field::{Finding, Guard};
@@ -45,7 +45,7 @@ impl Bench<'_> {
     }
 }
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The outputs are those of the reference, wherever output and input may lie.

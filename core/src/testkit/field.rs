@@ -22,7 +22,7 @@ impl Side {
     /// Both, in the order in which they are tried.
     pub const BOTH: [Self; 2] = [Side::End, Side::Start];
 
-    /// What outputs and scratch hold before the run: other bytes on each side.
+    /// First values of outputs and scratch: other bytes on each side.
     pub(super) const fn paint(self) -> u8 {
         match self {
             Side::End => 0x33,
@@ -37,7 +37,7 @@ impl Side {
 pub struct Guarded {
     /// Its index among the step's operands.
     pub operand: u8,
-    /// How the step uses it.
+    /// Use by the step.
     pub access: Access,
     /// Whether it is a constant.
     pub constant: bool,
@@ -64,7 +64,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// What was found in a word, and of which operand.
+    /// Findings of a word, and their operand.
     pub fn parts(self) -> (&'static str, Option<Guarded>) {
         match self {
             Finding::Stopped => ("stopped", None),
@@ -92,9 +92,9 @@ pub struct Guard<'g> {
     pub field: &'g mut [u8],
     /// Room for the encoded parameters, three times.
     pub room: &'g mut [u8],
-    /// Who forbids them.
+    /// The guard that forbids them.
     pub watch: &'g mut dyn Watch,
-    /// What was found.
+    /// The finding.
     pub found: &'g mut Found,
 }
 
@@ -110,7 +110,7 @@ impl Guard<'_> {
     }
 }
 
-/// What guarded runs found.
+/// Findings of guarded runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Found {
@@ -130,13 +130,13 @@ pub struct Memory<'m> {
     pub weights: &'m [u8],
 }
 
-/// What lies in the memory of a step before it runs.
+/// First values of a step's memory.
 pub trait Bed {
     /// The memory, as it is before the step.
     fn before(&mut self) -> Memory<'_>;
 }
 
-/// What lies in the field: the operands of one place, or constants that one offset gives.
+/// An item of the field: the operands of one place, or constants that one offset gives.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
     /// The first of its operands.
@@ -144,7 +144,7 @@ pub(super) struct Block {
     pub(super) access: Access,
     /// The index of its place, from 1; 0 of constants.
     pub(super) place: usize,
-    /// Where it begins.
+    /// Offset of its first byte.
     pub(super) at: Slot,
     pub(super) bytes: u32,
     pub(super) align: u32,

@@ -1,4 +1,4 @@
-//! What the kit asks of a kernel, without its type: what is done with a case is compiled once, and not for each kernel.
+//! Functions of a kernel without its type: the work on a case is compiled once, and not for each kernel.
 
 use core::convert::Infallible;
 
@@ -33,7 +33,7 @@ pub(super) struct Functions {
     pub(super) run: fn(&[u8], &Mem<'_>) -> Option<()>,
     /// Checks the step as load does.
     pub(super) check: fn(&[u8], &Bounds<'_>) -> Result<(), Fault>,
-    /// How near the output may be to an operand: [`Kernel::distance`] and [`Kernel::in_place`].
+    /// Smallest distance of the output to an operand: [`Kernel::distance`] and [`Kernel::in_place`].
     pub(super) near: fn(&[u8], usize) -> [Option<i64>; 2],
     /// [`Candidate::varies`].
     pub(super) varies: fn(&[u8], usize) -> bool,

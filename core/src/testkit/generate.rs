@@ -1,4 +1,4 @@
-//! What a generator of random valid cases is, and what it draws from.
+//! Generators of random valid cases, and their sources of numbers.
 //!
 //! A generator makes parameters and constants, and says what the operands hold. Shapes are odd, not square, and now and then of extent 1; every type,
 //! attribute and mode has its turn; one multiplier and zero point of eight is at an end of its range.
@@ -19,7 +19,7 @@ use crate::tensor::DType;
 
 /// An operator that the kit makes cases of. A kernel of another one does not compile with the kit.
 pub(super) trait Sampled: Operator<Place = Slot, Over<Slot> = Self> {
-    /// What is to be done with the case of `seed` for a kernel of this operator.
+    /// The task on the case of `seed`, for a kernel of this operator.
     fn case<K: Candidate<Op = Self>>(bench: &mut Bench<'_>, seed: u32) -> Outcome;
 }
 
@@ -78,7 +78,7 @@ fn generated<O: Generated>(bench: &mut Bench<'_>, supports: fn(&O) -> bool) -> O
     None
 }
 
-/// What a generator draws from: numbers, and room for constants.
+/// Source of a generator: random numbers, and room for constants.
 pub(super) struct Draw<'d> {
     /// The kernel that the case is for.
     pub(super) kernel: KernelId,

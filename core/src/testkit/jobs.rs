@@ -42,7 +42,7 @@ fn forms(seed: u32) -> impl Iterator<Item = Form> {
 /// Factors of groups of weights, at most.
 const FACTORS: usize = 160;
 
-/// Where the weights of an f32 convolution are: behind its bias.
+/// Offset of an f32 convolution's weights: behind its bias.
 const WEIGHTS: usize = 4 * CHANNELS;
 
 /// A step of kernel `K`, and the same operator for the reference; the constants of both are in the workspace.
@@ -55,7 +55,7 @@ macro_rules! jobs {
     ($($operator:ty => $case:ident;)*) => {$(
         impl Sampled for $operator {
             fn case<K: Candidate<Op = Self>>(bench: &mut Bench<'_>, seed: u32) -> Outcome {
-                // What has made the case is off the stack when it runs.
+                // The generator of the case is off the stack when the case runs.
                 match bench.$case::<K>(seed) {
                     Some(case) => bench.placements(Functions::of::<K>(), case),
                     None => Ok(None),

@@ -9,9 +9,9 @@ use crate::arena::{Access, Operand, Slot};
 pub struct Difference {
     /// Its index; `u32::MAX` where the kernel did not run, or wrote beside its operands.
     pub at: u32,
-    /// What the kernel computed: the byte, or the bits of an f32.
+    /// The kernel's result: the byte, or the bits of an f32.
     pub found: u32,
-    /// What the reference computed.
+    /// The reference's result.
     pub expected: u32,
 }
 
@@ -28,7 +28,7 @@ const PLAIN: usize = 1152;
 const EXPECTED: usize = 1472;
 const FLOATS: usize = 384;
 pub(super) const CHANNELS: usize = 16;
-/// What memory is filled with that must not change.
+/// Fill of memory that must not change.
 pub(super) const GUARD: u8 = 0x55;
 pub(super) const GUARD_BYTES: usize = 16;
 
@@ -70,7 +70,7 @@ impl Default for Workspace {
     }
 }
 
-/// What an operand holds.
+/// Values of an operand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Numbers {
     /// Any bits: integers of any type.
@@ -95,7 +95,7 @@ pub(super) enum Numbers {
     Special(f32),
 }
 
-/// What f32 can also be.
+/// Special values of f32.
 const SPECIAL: [f32; 8] = [
     0.0,
     -0.0,
@@ -147,7 +147,7 @@ impl Numbers {
     }
 }
 
-/// How outputs are compared.
+/// Comparison of outputs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Alike {
     /// By their bits.
@@ -166,7 +166,7 @@ impl Alike {
 /// The most operands of a case that hold something before it.
 const READ: usize = 4;
 
-/// What a case's operands hold, and what is expected of its outputs.
+/// Values of a case's operands, and expectations of its outputs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Data {
     /// Of the operands that are read or updated and no constants, in their order.
@@ -222,7 +222,7 @@ pub(super) struct Spot {
     access: Access,
     align: u8,
     bytes: u32,
-    /// Where it lies in the arena.
+    /// Offset in the arena.
     at: u32,
 }
 
@@ -244,7 +244,7 @@ impl Spot {
 /// Visits the operands of a step.
 pub(super) type VisitOperands<'v> = dyn FnMut(&mut dyn FnMut(Operand)) -> Option<()> + 'v;
 
-/// Where all operands of a step lie that are no constants.
+/// Offsets of all operands of a step that are no constants.
 #[derive(Clone)]
 pub(super) struct Spots {
     spots: heapless::Vec<Spot, PLACES>,

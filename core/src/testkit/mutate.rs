@@ -10,7 +10,7 @@ use super::run::memory;
 use crate::arena::{Access, Bounds, Operand, Slot};
 use crate::crc::Crc32;
 
-/// How a case is changed.
+/// Kind of change of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attack {
     /// Every bit of the constants and of the parameters, one at a time.
@@ -19,7 +19,7 @@ pub enum Attack {
     Random(u32),
 }
 
-/// What became of the changed cases.
+/// Outcomes of the changed cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mutations {
     /// Refused as load refuses them.

@@ -46,7 +46,7 @@ impl Random {
         (self.next() >> 24) as i8
     }
 
-    /// What the last number was, for what may depend on it.
+    /// The last number again, for choices that depend on it.
     pub(super) fn last(&self) -> u32 {
         self.0
     }

@@ -235,7 +235,7 @@ impl Candidate for DepthwiseS8 {
     }
 }
 
-/// How an f32 output that is written in order, one channel after the other, may overlap its input (1) and its residual (2).
+/// Distance by which an f32 output that is written in order, one channel after the other, may overlap its input (1) and its residual (2).
 pub(super) fn trailing(window: &Window2d, residual: bool, index: usize) -> Option<i64> {
     match index {
         1 => Some(window.consumed_distance(4, u32::from(window.output[2]) - 1)),

@@ -8,7 +8,7 @@ use crate::cells::{Dst, Src};
 use crate::kernels::api::candidate::Candidate;
 use crate::kernels::api::kernel::Kernel;
 use crate::kernels::primitives::conv2d_s16::{Channels, depthwise, output_rows};
-use crate::kernels::primitives::dot_s16::{Lines, Taps};
+use crate::kernels::primitives::dot_s16::{StridedLines, Taps};
 use crate::kernels::primitives::dwconv_indirection::inside;
 use crate::kernels::primitives::{conv2d_s16, dot_s16};
 use crate::ops::conv2d::Conv2dS16;
@@ -155,7 +155,7 @@ fn lines(
             } else {
                 ([rows, columns], group, [dw * c, group])
             };
-            let mut under = conv2d_s16::Lines {
+            let mut under = conv2d_s16::WindowLines {
                 count: counts,
                 len,
                 steps: [row, step],
@@ -224,7 +224,7 @@ fn blocks_of_four(
                         } else {
                             (group, columns)
                         };
-                        let lines = Lines {
+                        let lines = StridedLines {
                             count: rows,
                             len,
                             step: dh * w * c,
@@ -269,9 +269,9 @@ fn add_lines(
     start: usize,
     weights: &[i8],
     rows: [usize; 4],
-    lines: Lines,
+    lines: StridedLines,
 ) -> Option<()> {
-    let mut add = |start: usize, rows: [usize; 4], lines: Lines| {
+    let mut add = |start: usize, rows: [usize; 4], lines: StridedLines| {
         let found = dot_s16::dots(input, start, weights, rows, lines)?;
         for (sum, found) in sums.iter_mut().zip(found) {
             *sum += i64::from(found);
@@ -284,7 +284,7 @@ fn add_lines(
     for line in 0..lines.count {
         let mut done = 0;
         while done < lines.len {
-            let piece = Lines {
+            let piece = StridedLines {
                 count: 1,
                 len: (lines.len - done).min(dot_s16::LONGEST),
                 ..lines

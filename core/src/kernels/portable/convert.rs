@@ -175,7 +175,7 @@ impl Kernel for ConvertKernel {
                 let output = IntDst::new(mem, op.output, to, op.count)?;
                 let (low, high) = range(to);
                 if let (IntDst::I8(output), true) = (&output, op.scale > 0.0) {
-                    // What networks begin with: without a look at the type for each element.
+                    // The conversions that networks begin with: the type is looked at once and not for each element.
                     quantised(input, *output, op.scale, op.zero_point);
                     return Some(());
                 }
@@ -191,7 +191,7 @@ impl Kernel for ConvertKernel {
                 }
                 Some(())
             }
-            // What networks end with, likewise.
+            // The conversions that networks end with, likewise.
             (DType::I8, DType::F32) if op.scale > 0.0 => dequantised::<i8>(op, mem),
             (DType::I16, DType::F32) if op.scale > 0.0 => dequantised::<i16>(op, mem),
             (from, DType::F32) => {

@@ -197,7 +197,7 @@ fn plain(op: &BinaryInt, mem: &Mem<'_>) -> Option<()> {
     }
 }
 
-/// What a sum's second operand is multiplied with. Operators that differ in so little share a loop, which is some 800 bytes of code.
+/// Factor of a sum's second operand. Operators that differ in so little share a loop, which is some 800 bytes of code.
 fn sign(op: &BinaryInt) -> i32 {
     if op.op == IntOp::Sub { -1 } else { 1 }
 }

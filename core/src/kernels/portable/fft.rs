@@ -39,7 +39,7 @@ pub trait Sample: Element + Default {
     fn mean(self, other: Self) -> Self;
     /// Half of the difference, likewise.
     fn half_difference(self, other: Self) -> Self;
-    /// What an inverse transform of so many samples still has to be divided by.
+    /// Divisor of the samples of an inverse transform of so many.
     fn normalised(self, length: u32) -> Self;
 }
 

@@ -141,7 +141,7 @@ impl Kernel for S8W4 {
 #[cfg(any(test, packing))]
 impl Candidate for S8W4 {}
 
-/// What output `o` has of a table with `len` for each.
+/// The part of output `o` in a table with `len` entries for each output.
 fn part_of<T>(table: &[T], o: usize, len: u32) -> Option<&[T]> {
     let len = len as usize;
     table.get(o.checked_mul(len)?..)?.get(..len)

@@ -137,7 +137,7 @@ fn quantised<A: Activation>(op: &LstmInt, mem: &Mem<'_>) -> Option<()> {
     })
 }
 
-/// What scales the sums of each gate without a look at them; `None` where some might be too large for that.
+/// Scales of the sums of each gate, which need no look at a sum; `None` where some sums might be too large for that.
 #[inline(never)]
 fn scales<A: Activation>(op: &LstmInt, gates: &[Gate<'_, A>; 4]) -> Option<[[A::Scale; 2]; 4]> {
     let [features, cells] = [op.shape.features, op.shape.cells].map(|extent| extent as usize);

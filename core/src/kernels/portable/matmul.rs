@@ -166,7 +166,7 @@ fn products<T: Terms>(
     let (a, b) = (mem.src::<T>(op.a, a_len)?, mem.src::<T>(op.b, b_len)?);
     let [rows, terms, columns] = op.shape.map(|n| n as usize);
     let [zero_a, zero_b, _] = op.zero;
-    // Where both are stored with their columns as rows, a line is a column of the result, and a row of b makes it; else a row, which one of a makes.
+    // Of matrices that are both stored with their columns as rows, a line is a column of the result, and a row of b makes it; else a row, which one of a makes.
     let turned = op.transpose_a && op.transpose_b;
     let (lines, zeros) = if turned {
         (columns, [zero_b, zero_a])

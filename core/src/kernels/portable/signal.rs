@@ -405,7 +405,7 @@ mod tests {
         while x < u64::MAX / 7 {
             let nearest = (x as f64).sqrt().round() as u64;
             let found = u64::from(square_root(x));
-            // Where f64 does not decide.
+            // Quotients that f64 does not decide.
             assert!(
                 found.abs_diff(nearest) <= 1 && (found.pow(2).abs_diff(x) <= found),
                 "{x}: {found}"

@@ -92,8 +92,8 @@ fn square(op: &SpecialInt, mem: &Mem<'_>) -> Option<Option<()>> {
     Some(each::<i8>(op, mem, |a, b| squared(op, a, b, apply)))
 }
 
-/// What scales operands and square of a squared difference of int8 whose square has 30 bits; `None` for another operation, or where the multipliers or zero
-/// points are not those of a quantised one.
+/// Scales of the operands and the square of a squared difference of int8 whose square has 30 bits; `None` for another operation, or where the multipliers
+/// or zero points are not those of a quantised one.
 fn short(op: &SpecialInt) -> Option<[Either; 3]> {
     let [za, zb, _] = op.zero.map(|zero| i8::try_from(zero).is_ok());
     if op.op != SpecialIntOp::SquaredDifference || op.shift > 16 || !za || !zb {
@@ -133,7 +133,7 @@ mod tests {
     use crate::arena::Slot;
 
     proptest! {
-        /// Where there is a short form, it is the general one.
+        /// A short form, where there is one, gives the general form's results.
         #[test]
         fn squares_of_int8_are_the_formula(
             mantissas in [1_i32 << 30..=i32::MAX, 1_i32 << 30..=i32::MAX, 1_i32 << 30..=i32::MAX], shifts in [-4..3_i8, -4..3_i8, -31..3_i8],

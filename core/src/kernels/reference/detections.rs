@@ -1,4 +1,4 @@
-//! What a detector has found: [`crate::ops::detections`]. Boxes are looked for anew for each one that is taken.
+//! Detections: [`crate::ops::detections`]. Boxes are looked for anew for each one that is taken.
 
 use super::{at, read, written};
 use crate::arena::Mem;

@@ -61,7 +61,7 @@ fn len(shape: &[usize]) -> usize {
     shape.iter().product()
 }
 
-/// Where the elements of both operands lie that make element `number` of a broadcast result.
+/// Positions of the elements of both operands that make element `number` of a broadcast result.
 fn meeting(loops: &[Loop], number: usize) -> Option<[usize; 2]> {
     let (mut rest, mut a, mut b) = (number, 0, 0);
     for axis in loops.iter().rev() {

@@ -86,7 +86,7 @@ impl Generated for Conv2dS16 {
     }
 }
 
-/// How many weights share a scale or factor.
+/// Number of weights that share a scale or factor.
 fn share(draw: &mut Draw<'_>, filter: u32) -> u32 {
     let any = 1 + draw.random.below(filter);
     draw.pick(&[filter, filter, any, 1, any.min(8)]).unwrap_or(filter)

@@ -2,7 +2,7 @@
 
 use core::mem::MaybeUninit;
 
-use super::Lines;
+use super::WindowLines;
 use crate::kernels::primitives::dot_s16::loops::{GatheredWindowArgs, PAIRED, window};
 use crate::kernels::primitives::strided_copy;
 
@@ -19,7 +19,7 @@ pub(crate) const MOST: usize = 128;
 #[inline(never)]
 pub(crate) unsafe fn run(
     x: *const i16,
-    lines: &Lines,
+    lines: &WindowLines,
     first: usize,
     pixels: usize,
     steps: [usize; 2],

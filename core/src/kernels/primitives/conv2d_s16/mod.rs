@@ -78,7 +78,7 @@ impl Channels<'_> {
 
 /// The lines of neighbours under a window.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Lines {
+pub(crate) struct WindowLines {
     /// Rows of lines, and lines in a row.
     pub(crate) count: [usize; 2],
     /// Elements of a line; 0 where the window is padding alone.
@@ -89,7 +89,7 @@ pub(crate) struct Lines {
     pub(crate) weights_steps: [usize; 2],
 }
 
-impl Lines {
+impl WindowLines {
     /// Elements from the first one to behind the last.
     pub(crate) fn reach(&self, [row, line]: [usize; 2]) -> Option<usize> {
         let [rows, lines] = self.count;

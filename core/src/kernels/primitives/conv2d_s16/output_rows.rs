@@ -2,7 +2,7 @@
 
 #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
 use super::gathered;
-use super::{Channels, Lines};
+use super::{Channels, WindowLines};
 use crate::cells::{Dst, Src};
 #[cfg(not(kernel_isa = "mve"))]
 use crate::kernels::primitives::dot_s16;
@@ -21,7 +21,7 @@ pub(crate) fn run(
     [start, step]: [usize; 2],
     channels: &Channels<'_>,
     first: usize,
-    lines: &Lines,
+    lines: &WindowLines,
     y: Dst<'_, i16>,
     pitch: usize,
 ) -> Option<()> {
@@ -391,7 +391,7 @@ unsafe fn pixels_of(args: &Conv2dS16Args) {
     } else {
         (args.rows, args.lines, line)
     };
-    let under = dot_s16::Lines {
+    let under = dot_s16::StridedLines {
         count,
         len: args.len,
         step,
@@ -417,7 +417,7 @@ unsafe fn pixel(
     args: &Conv2dS16Args,
     rows: usize,
     row: [usize; 2],
-    lines: &dot_s16::Lines,
+    lines: &dot_s16::StridedLines,
 ) {
     let channels = Channels {
         weights: &[],

@@ -10,7 +10,7 @@ pub(crate) const LONGEST: usize = 511;
 
 /// Lines of neighbours, as the rows under a window are.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Lines {
+pub(crate) struct StridedLines {
     /// Number of lines.
     pub(crate) count: usize,
     /// Elements of each.
@@ -21,7 +21,7 @@ pub(crate) struct Lines {
     pub(crate) weights_step: usize,
 }
 
-impl Lines {
+impl StridedLines {
     /// Arguments of the loop over groups of four elements and over the rest of a line.
     #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
     #[inline(always)]
@@ -45,7 +45,13 @@ impl Lines {
 /// `sum of x[i] * row[i]` along `lines`, at most [`LONGEST`] products, for the rows of `weights` that begin at `rows`; the input begins at `start`.
 /// `None` where something is out of range.
 #[inline(always)]
-pub(crate) fn dots(x: Src<'_, i16>, start: usize, weights: &[i8], rows: [usize; 4], lines: Lines) -> Option<[i32; 4]> {
+pub(crate) fn dots(
+    x: Src<'_, i16>,
+    start: usize,
+    weights: &[i8],
+    rows: [usize; 4],
+    lines: StridedLines,
+) -> Option<[i32; 4]> {
     let fit = |row: usize| lines.fit(lines.weights_step, row, weights.len());
     let [a, b, c, d] = rows;
     let inside = lines.fit(lines.step, start, x.len())? && fit(a)? && fit(b)? && fit(c)? && fit(d)?;
@@ -66,7 +72,7 @@ pub(crate) fn block<const N: usize>(x: Src<'_, i16>, weights: &[i8], count: usiz
     if !(1..=N).contains(&count) || !(1..=LONGEST).contains(&len) || count.checked_mul(len)? > weights.len() {
         return None;
     }
-    let line = Lines {
+    let line = StridedLines {
         count: 1,
         len,
         step: 0,
@@ -104,7 +110,7 @@ pub(crate) fn block<const N: usize>(x: Src<'_, i16>, weights: &[i8], count: usiz
 /// `lines`, none of them empty, lie in the memory at `x` and at each of `rows`.
 #[cfg(not(kernel_isa = "mve"))]
 #[inline(never)]
-pub(crate) unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
+pub(crate) unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &StridedLines) -> [i32; 4] {
     #[cfg(kernel_isa = "armv6m")]
     {
         let (mut x, mut rows, mut sums) = (x, rows, [0; 4]);
@@ -138,7 +144,7 @@ pub(crate) unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &Lines) ->
 /// As for [`sums`].
 #[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
 #[inline(always)]
-unsafe fn plain<const N: usize>(x: *const i16, rows: [*const i8; N], lines: &Lines) -> [i32; N] {
+unsafe fn plain<const N: usize>(x: *const i16, rows: [*const i8; N], lines: &StridedLines) -> [i32; N] {
     let mut sums = [0_i32; N];
     for line in 0..lines.count {
         let x = x.wrapping_add(line.wrapping_mul(lines.step));
@@ -160,7 +166,7 @@ unsafe fn plain<const N: usize>(x: *const i16, rows: [*const i8; N], lines: &Lin
 /// `lines`, none of them empty, lie in the memory at `x` and at each of `rows`.
 #[cfg(kernel_isa = "mve")]
 #[inline(always)]
-unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &Lines) -> [i32; 4] {
+unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &StridedLines) -> [i32; 4] {
     let mut sums = [0; 4];
     let all = helium::Dot4RowsMveArgs {
         rows,
@@ -317,7 +323,7 @@ mod tests {
         let (x, w) = (numbers(1, 400), numbers(2, 1200));
         let weights: Vec<i8> = w.iter().map(|&w| (w >> 8) as i8).collect();
         for (count, len) in (1..4).flat_map(|count| (1..30).map(move |len| (count, len))) {
-            let lines = Lines {
+            let lines = StridedLines {
                 count,
                 len,
                 step: 61,
@@ -370,7 +376,7 @@ mod tests {
     #[test]
     fn the_longest_sums_have_32_bits() {
         let (x, weights) = ([i16::MIN; LONGEST], [i8::MIN; LONGEST]);
-        let lines = Lines {
+        let lines = StridedLines {
             count: 1,
             len: LONGEST,
             step: 0,
@@ -409,7 +415,7 @@ mod tests {
     #[test]
     fn nothing_out_of_range_is_read() {
         let (x, weights) = ([1_i16; 40], [1_i8; 40]);
-        let lines = |count, len, step| Lines {
+        let lines = |count, len, step| StridedLines {
             count,
             len,
             step,
