@@ -148,7 +148,7 @@ impl<P: Place, F: Pointwise> Operator for UnaryF32<P, F> {
     fn cost(&self, needs: Needs) -> Cost {
         // Functions with parameters have no row: a comparison or two.
         let row = F::ROWS.iter().find(|(function, _)| *function == self.op);
-        of_operands(|visit| self.operands(needs, visit)).times(row.map_or(PLAIN, |(_, names)| names.weight()))
+        of_operands(|visit| self.operands(needs, visit)).times(row.map_or(PLAIN, |(_, names)| names.weight))
     }
 
     fn elements_mut(&mut self) -> Option<&mut u32> {

@@ -27,22 +27,21 @@ pub struct Names {
     pub tflite: Option<Tflite>,
     /// The Python function that computes it for the tests: PyTorch's where NumPy has none.
     pub oracle: &'static str,
+    /// Units of cost for an element.
+    pub weight: u64,
 }
 
 /// Weight of a comparison or a product, on cores without an FPU.
 pub(crate) const PLAIN: u64 = 15;
 
-impl Names {
-    /// Units of cost for an element: arguments of any size, as sine reduces them.
-    pub(crate) fn weight(&self) -> u64 {
-        match self.name {
-            "square" | "abs" | "neg" | "floor" | "ceil" | "round" | "sign" => PLAIN,
-            "hard_swish" | "softsign" | "hard_sigmoid" => 60,
-            "sin" | "cos" => 700,
-            _ => 200,
-        }
-    }
-}
+/// Weight of a few products and a quotient.
+const FEW: u64 = 60;
+
+/// Weight of an exponential, a logarithm or a root.
+const SERIES: u64 = 200;
+
+/// Weight of sine and cosine, which reduce arguments of any size.
+const REDUCED: u64 = 700;
 
 /// A call of ATen.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -164,6 +163,7 @@ pointwise! {
         trace: Some("hardswish"),
         aten: aten("hardswish"),
         tflite: tflite("HARD_SWISH", 1, &[F32, I8]),
+        weight: FEW,
         ..named("hard_swish", "torch.nn.functional.hardswish")
     };
     Logistic(x) => 1.0 / (1.0 + libm::expf(-x)), Names {
@@ -210,12 +210,14 @@ pointwise! {
         trace: Some("square"),
         aten: aten("square"),
         tflite: tflite("SQUARE", 1, &[F32]),
+        weight: PLAIN,
         ..named("square", "numpy.square")
     };
     Abs(x) => x.abs(), Names {
         trace: Some("abs"),
         aten: aten("abs"),
         tflite: tflite("ABS", 5, &[F32, I8, I16]),
+        weight: PLAIN,
         ..named("abs", "numpy.abs")
     };
     Neg(x) => -x, Names {
@@ -223,6 +225,7 @@ pointwise! {
         trace: Some("neg"),
         aten: aten("neg"),
         tflite: tflite("NEG", 1, &[F32]),
+        weight: PLAIN,
         ..named("neg", "numpy.negative")
     };
 }
@@ -236,6 +239,7 @@ pointwise! {
         trace: Some("floor"),
         aten: aten("floor"),
         tflite: tflite("FLOOR", 1, &[F32]),
+        weight: PLAIN,
         ..named("floor", "numpy.floor")
     };
     Ceil(x) => libm::ceilf(x), Names {
@@ -243,6 +247,7 @@ pointwise! {
         trace: Some("ceil"),
         aten: aten("ceil"),
         tflite: tflite("CEIL", 1, &[F32]),
+        weight: PLAIN,
         ..named("ceil", "numpy.ceil")
     };
     Round(x) => libm::rintf(x), Names {
@@ -250,6 +255,7 @@ pointwise! {
         trace: Some("round"),
         aten: aten("round"),
         tflite: tflite("ROUND", 1, &[F32]),
+        weight: PLAIN,
         ..named("round", "numpy.rint")
     };
     Sign(x) => if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x }, Names {
@@ -257,11 +263,13 @@ pointwise! {
         trace: Some("sign"),
         aten: aten("sign"),
         tflite: tflite("SIGN", 2, &[F32]),
+        weight: PLAIN,
         ..named("sign", "numpy.sign")
     };
     Softsign(x) => x / (1.0 + x.abs()), Names {
         formula: "x / (1 + |x|)",
         trace: Some("softsign"),
+        weight: FEW,
         ..named("softsign", "torch.nn.functional.softsign")
     };
     Erf(x) => libm::erff(x), Names {
@@ -288,6 +296,7 @@ pointwise! {
         formula: "min(max(x + 3, 0), 6) / 6",
         trace: Some("hardsigmoid"),
         aten: aten("hardsigmoid"),
+        weight: FEW,
         ..named("hard_sigmoid", "torch.nn.functional.hardsigmoid")
     };
     // The form that neither overflows nor cancels.
@@ -301,12 +310,14 @@ pointwise! {
         trace: Some("sin"),
         aten: aten("sin"),
         tflite: tflite("SIN", 1, &[F32]),
+        weight: REDUCED,
         ..named("sin", "numpy.sin")
     };
     Cos(x) => libm::cosf(x), Names {
         trace: Some("cos"),
         aten: aten("cos"),
         tflite: tflite("COS", 1, &[F32]),
+        weight: REDUCED,
         ..named("cos", "numpy.cos")
     };
 }
@@ -320,6 +331,7 @@ const fn named(name: &'static str, oracle: &'static str) -> Names {
         aten: None,
         tflite: None,
         oracle,
+        weight: SERIES,
     }
 }
 
