@@ -4,7 +4,7 @@ use super::cases::{self, Form};
 use super::compare::{Bench, Constants, Outcome, Prepared, Reference, write};
 use super::functions::Functions;
 use super::generate::{Draw, Sampled};
-use super::memory::{Alike, CHANNELS, Data, Workspace};
+use super::memory::{Alike, CHANNELS, Data, Numbers, Workspace};
 use super::sampled::binary_int;
 use crate::cells::cast_slice;
 use crate::kernels::api::candidate::{Candidate, GroupsS8, Job, JobKind, Layout, PlainS8};
@@ -175,6 +175,11 @@ impl Bench<'_> {
         match forms(seed).find_map(|form| self.state_f32::<K>(form)) {
             Some(Stated { step, plain }) => {
                 let data = Data::floats(self.seed(), TOLERANCE);
+                let data = match self.random.below(4) {
+                    // Bounds leave a NaN as it is.
+                    0 => data.of(&[Numbers::Infinite(1.0); 2]),
+                    _ => data,
+                };
                 self.against::<K, _>(&step, plain, reference::conv2d::f32, Constants::Plain, &data)
             }
             None => None,

@@ -93,6 +93,8 @@ pub(super) enum Numbers {
     Positive(f32),
     /// f32 as the others, and now and then ends of the range, zeros of both signs, infinities and NaN.
     Special(f32),
+    /// f32 as the others, and now and then an infinity or a NaN.
+    Infinite(f32),
 }
 
 /// Special values of f32.
@@ -124,6 +126,12 @@ impl Numbers {
             Numbers::Special(most) => words(&mut |random| {
                 let special = SPECIAL.get(random.below(100) as usize);
                 special.copied().unwrap_or(random.float() * most).to_bits()
+            }),
+            Numbers::Infinite(most) => words(&mut |random| {
+                let infinite = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN]
+                    .get(random.below(300) as usize)
+                    .copied();
+                infinite.unwrap_or(random.float() * most).to_bits()
             }),
             Numbers::LongScaled => {
                 for word in bytes.as_chunks_mut::<8>().0 {

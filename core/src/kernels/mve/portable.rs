@@ -7,6 +7,7 @@ use super::args::{
     Add, AddS8LinearArgs, Alike, Clipped, Copy, Depthwise, DepthwiseF32, Interleave, Mean, Pool, Product, ProductF32,
     Taps, Widen, Windows,
 };
+use crate::ops::pointwise::clamp;
 use crate::quant::{high_mul, rounding_shift_right};
 
 /// A rounding shift right by `-shift` with ties up: `vrshl`.
@@ -662,11 +663,6 @@ pub(super) unsafe fn maximum(args: *const Pool, low: i32, high: i32) {
     }
 }
 
-/// A result of the f32 loops within limits.
-fn limit(value: f32, [low, high]: [f32; 2]) -> f32 {
-    value.max(low).min(high)
-}
-
 unsafe fn rows_f32(args: *const ProductF32, rows: usize) {
     // SAFETY: `args` describes rows, groups and outputs, with weights in the layout of `gemm_f32::pack` (head of the file).
     unsafe {
@@ -686,7 +682,7 @@ unsafe fn rows_f32(args: *const ProductF32, rows: usize) {
                     if !args.residual.is_null() {
                         sum += *args.residual.add(to + channel);
                     }
-                    *value = limit(sum, args.limits);
+                    *value = clamp(sum, args.limits);
                 }
             }
             for (row, values) in values.iter().enumerate().take(rows) {
@@ -727,7 +723,7 @@ pub(super) unsafe fn depthwise_f32(args: *const DepthwiseF32) {
             if !args.residual.is_null() {
                 sum += *args.residual.add(channel);
             }
-            *args.out.add(channel) = limit(sum, args.limits);
+            *args.out.add(channel) = clamp(sum, args.limits);
         }
     }
 }

@@ -2,12 +2,7 @@
 //! host, for calibration makes files of it, so those of AArch64 run these too.
 
 use super::args::{DepthwiseF32, ProductF32};
-
-/// A result of the f32 loops within limits. A NaN becomes the least output; of two zeros it is the limit.
-fn limit(value: f32, [low, high]: [f32; 2]) -> f32 {
-    let value = if value > low { value } else { low };
-    if value < high { value } else { high }
-}
+use crate::ops::pointwise::clamp;
 
 pub(in crate::kernels) unsafe fn four_rows_f32(args: *const ProductF32) {
     // SAFETY: `rows_f32` asks of its arguments what this function asks of the same.
@@ -46,7 +41,7 @@ unsafe fn rows_f32(args: *const ProductF32, rows: usize) {
                         if !args.residual.is_null() {
                             sum += *args.residual.add(at(row) + channel);
                         }
-                        *value = limit(sum, args.limits);
+                        *value = clamp(sum, args.limits);
                     }
                 }
                 for (row, values) in values.iter().enumerate().take(rows) {
@@ -82,7 +77,7 @@ pub(in crate::kernels) unsafe fn depthwise_f32(args: *const DepthwiseF32) {
                     if !args.residual.is_null() {
                         sum += *args.residual.add(pixel * channels + channel);
                     }
-                    *value = limit(sum, args.limits);
+                    *value = clamp(sum, args.limits);
                 }
                 let out = args.out.add(pixel * channels + first);
                 values.as_ptr().copy_to_nonoverlapping(out, count);

@@ -73,14 +73,14 @@ pub(in crate::kernels) unsafe extern "C" fn depthwise_f32(args: *const Depthwise
             fadd    v17.4s, v17.4s, v1.4s
             fadd    v18.4s, v18.4s, v2.4s
             fadd    v19.4s, v19.4s, v3.4s
-        26: fmaxnm  v16.4s, v16.4s, v28.4s
-            fmaxnm  v17.4s, v17.4s, v28.4s
-            fmaxnm  v18.4s, v18.4s, v28.4s
-            fmaxnm  v19.4s, v19.4s, v28.4s
-            fminnm  v16.4s, v16.4s, v29.4s
-            fminnm  v17.4s, v17.4s, v29.4s
-            fminnm  v18.4s, v18.4s, v29.4s
-            fminnm  v19.4s, v19.4s, v29.4s
+        26: fmax    v16.4s, v16.4s, v28.4s
+            fmax    v17.4s, v17.4s, v28.4s
+            fmax    v18.4s, v18.4s, v28.4s
+            fmax    v19.4s, v19.4s, v28.4s
+            fmin    v16.4s, v16.4s, v29.4s
+            fmin    v17.4s, v17.4s, v29.4s
+            fmin    v18.4s, v18.4s, v29.4s
+            fmin    v19.4s, v19.4s, v29.4s
             add     x9, x4, x7
             st1     {{v16.4s-v19.4s}}, [x9]
             add     x7, x7, #64
@@ -112,8 +112,8 @@ pub(in crate::kernels) unsafe extern "C" fn depthwise_f32(args: *const Depthwise
             add     x8, x14, x7
             ld1     {{v0.4s}}, [x8]
             fadd    v16.4s, v16.4s, v0.4s
-        34: fmaxnm  v16.4s, v16.4s, v28.4s
-            fminnm  v16.4s, v16.4s, v29.4s
+        34: fmax    v16.4s, v16.4s, v28.4s
+            fmin    v16.4s, v16.4s, v29.4s
             add     x9, x4, x7
             st1     {{v16.4s}}, [x9]
             add     x7, x7, #16

@@ -58,19 +58,19 @@ macro_rules! macros {
         .endm
 
         .macro limit vecs, a, b, c, d
-            fmaxnm  \a\().4s, \a\().4s, v0.4s
-            fminnm  \a\().4s, \a\().4s, v1.4s
+            fmax    \a\().4s, \a\().4s, v0.4s
+            fmin    \a\().4s, \a\().4s, v1.4s
             .if     \vecs > 1
-            fmaxnm  \b\().4s, \b\().4s, v0.4s
-            fminnm  \b\().4s, \b\().4s, v1.4s
+            fmax    \b\().4s, \b\().4s, v0.4s
+            fmin    \b\().4s, \b\().4s, v1.4s
             .endif
             .if     \vecs > 2
-            fmaxnm  \c\().4s, \c\().4s, v0.4s
-            fminnm  \c\().4s, \c\().4s, v1.4s
+            fmax    \c\().4s, \c\().4s, v0.4s
+            fmin    \c\().4s, \c\().4s, v1.4s
             .endif
             .if     \vecs > 3
-            fmaxnm  \d\().4s, \d\().4s, v0.4s
-            fminnm  \d\().4s, \d\().4s, v1.4s
+            fmax    \d\().4s, \d\().4s, v0.4s
+            fmin    \d\().4s, \d\().4s, v1.4s
             .endif
         .endm
 

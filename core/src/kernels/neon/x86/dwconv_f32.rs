@@ -138,6 +138,6 @@ unsafe fn four<const FUSED: bool>(args: &DepthwiseF32, pixel: usize, first: usiz
             sum = _mm_add_ps(sum, _mm_loadu_ps(args.residual.add(at)));
         }
         let [low, high] = args.limits.map(|limit| _mm_set1_ps(limit));
-        _mm_storeu_ps(args.out.add(at), _mm_min_ps(_mm_max_ps(sum, low), high));
+        _mm_storeu_ps(args.out.add(at), _mm_min_ps(high, _mm_max_ps(low, sum)));
     }
 }

@@ -31,11 +31,11 @@ impl Limits {
         }
     }
 
-    /// A NaN becomes the least output, as in `portable`.
+    /// Sums within the limits; a NaN stays one, as in `portable`: both instructions give their second operand where one is no number.
     #[target_feature(enable = "avx2")]
     #[inline]
     pub(super) fn of(self, sum: __m256) -> __m256 {
-        _mm256_min_ps(_mm256_max_ps(sum, self.low), self.high)
+        _mm256_min_ps(self.high, _mm256_max_ps(self.low, sum))
     }
 }
 
