@@ -1,4 +1,4 @@
-//! Portable kernels in safe Rust: the fallback of every other backend. The oracle of all is [`reference`](super::reference).
+//! Portable kernels in safe Rust: the fallback of every other backend. The oracle of all is `kernels::reference`.
 //!
 //! They follow the formulas of `ops` to the letter. Out-of-range indices end a kernel with `None` and not in a panic; load has
 //! excluded them.
