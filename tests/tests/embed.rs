@@ -50,7 +50,7 @@ fn what_is_wrong_with_a_header_is_told() {
         ),
         (
             "a later version",
-            |file| file[8] = 2,
+            |file| file[8] = 3,
             "the model has another format version",
         ),
         (
@@ -65,8 +65,8 @@ fn what_is_wrong_with_a_header_is_told() {
         ("metadata outside", |file| file[47] = 0x80, CONTRADICTION),
         ("weights outside", |file| file[54] = 1, CONTRADICTION),
         ("state outside", |file| file[62] = 1, CONTRADICTION),
-        ("a self-test outside", |file| file[114] = 1, CONTRADICTION),
-        ("labels outside", |file| file[122] = 1, CONTRADICTION),
+        ("a self-test outside", |file| file[130] = 1, CONTRADICTION),
+        ("labels outside", |file| file[138] = 1, CONTRADICTION),
         (
             "an unknown kernel",
             |file| file[111] |= 0x80,
@@ -86,12 +86,12 @@ fn what_is_wrong_with_a_header_is_told() {
     };
     let whole = file.len() as u32;
     let reason = |file: &'static [u8]| said(|| checked(file)).expect_err("a wrong length");
-    assert_eq!(reason(stated(127)), CONTRADICTION);
-    assert_eq!(reason(stated(128)), CONTRADICTION);
+    assert_eq!(reason(stated(143)), CONTRADICTION);
+    assert_eq!(reason(stated(144)), CONTRADICTION);
     assert!(reason(stated(whole + 1)).starts_with("the model file is cut"));
-    assert!(reason(kept(&file[..127])).starts_with("this is no model file"));
+    assert!(reason(kept(&file[..143])).starts_with("this is no model file"));
     assert!(reason(kept(&[])).starts_with("this is no model file"));
-    for byte in [20, 128, file.len() - 1] {
+    for byte in [20, 144, file.len() - 1] {
         let mut damaged = file.clone();
         damaged[byte] ^= 0x10;
         let text = said(move || checked(kept(&damaged))).expect_err("a damaged file");
@@ -112,17 +112,17 @@ fn what_is_wrong_with_a_port_or_a_label_is_told() {
     let cases: [Case; 6] = [
         (
             "a name beyond the ports",
-            |file| file[128] = 127,
+            |file| file[144] = 127,
             "the name of an input, an output or a class is cut",
         ),
-        ("a name that is no text", |file| file[129] = 0xFF, "is no UTF-8"),
+        ("a name that is no text", |file| file[145] = 0xFF, "is no UTF-8"),
         (
             "an offset of six bytes",
-            |file| file[131..137].fill(0x80),
+            |file| file[147..153].fill(0x80),
             "is too long",
         ),
-        ("an unknown type", |file| file[132] = 7, "an unknown type"),
-        ("nine axes", |file| file[133] = 9, "too many axes"),
+        ("an unknown type", |file| file[148] = 7, "an unknown type"),
+        ("nine axes", |file| file[149] = 9, "too many axes"),
         (
             "fewer bytes of ports",
             |file| file[28] -= 1,
@@ -137,8 +137,8 @@ fn what_is_wrong_with_a_port_or_a_label_is_told() {
     let mut many = written();
     many.inputs[0].shape = vec![128, 128, 128, 128, 1, 1, 1, 1];
     let many = kept(&sealed(many.file(), |file| {
-        file[134..142].copy_from_slice(&[0xFF, 0x7F, 0xFF, 0x7F, 0xFF, 0x7F, 0xFF, 0x7F]);
-        file[142..146].fill(127);
+        file[150..158].copy_from_slice(&[0xFF, 0x7F, 0xFF, 0x7F, 0xFF, 0x7F, 0xFF, 0x7F]);
+        file[158..162].fill(127);
     }));
     assert_eq!(
         said(|| embed::input_elements(many, 0)),

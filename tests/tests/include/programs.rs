@@ -89,7 +89,7 @@ fn many_axes() -> Vec<u8> {
     let blob = written();
     let name = blob.inputs[0].name.len();
     // Length and text of the name, region, offset and type stand before the number of axes.
-    sealed(blob.file(), |file| file[128 + 1 + name + 3] = 9)
+    sealed(blob.file(), |file| file[arenite::HEADER_BYTES + 1 + name + 3] = 9)
 }
 
 #[test]
