@@ -72,7 +72,10 @@ fn version_1_becomes_2_with_all_that_it_says() {
         wrong[damage + 3] = 0x7F;
         seal(&mut wrong);
         let error = migrate(&wrong, UPGRADES).expect_err("a section outside").to_string();
-        assert!(error.contains("a section lies outside of the file"), "{damage}: {error}");
+        assert!(
+            error.contains("a section lies outside of the file"),
+            "{damage}: {error}"
+        );
     }
 }
 

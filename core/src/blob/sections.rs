@@ -288,6 +288,8 @@ impl<'a> Parts<'a> {
     }
 
     /// Checks the rows of the table: kinds that are known, each once, inside the file.
+    // A function of its own, whose stack does not lie below the checks of steps.
+    #[inline(never)]
     fn check_table(self) -> Result<(), LoadError> {
         let table = self.bytes.get(HEADER_BYTES..half(self.head, field::HEADER_LEN).into());
         let (rows, _) = table.unwrap_or_default().as_chunks::<ROW_BYTES>();
