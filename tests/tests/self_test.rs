@@ -159,7 +159,7 @@ fn each_way_to_fail_is_told() {
         provoked.push(format!("{malformed:?}"));
     }
     let mut outside = Aligned::new(tested.len());
-    outside.bytes().copy_from_slice(&changed(115, 255));
+    outside.bytes().copy_from_slice(&changed(131, 255));
     assert_eq!(Model::load(outside.bytes()).err(), Some(LoadError::Header));
 
     let mut aligned = Aligned::new(tested.len());
