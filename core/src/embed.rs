@@ -7,6 +7,7 @@ use crate::arena::MAX_REGIONS;
 use crate::blob::{self, FORMAT_VERSION, HEADER_BYTES, OLDEST_VERSION, Receipt, half, section, stored, word};
 use crate::bundle;
 use crate::crc;
+use crate::error::LoadError;
 use crate::kernels::Backend;
 use crate::kernels::table::{KernelId, KernelSet};
 use crate::signed::content;
@@ -41,8 +42,7 @@ pub const fn checked(file: &'static [u8]) -> &'static [u8] {
         );
     }
     let total = word(model, blob::field::TOTAL) as usize;
-    let header = half(model, blob::field::HEADER_LEN) as usize;
-    if header != HEADER_BYTES + word(model, blob::field::ROWS) as usize * blob::ROW_BYTES || total < header {
+    if !blob::is_length_right(model) {
         panic!("the model's header contradicts itself: pack the model again");
     }
     if model.len() < total {
@@ -69,24 +69,17 @@ const fn inside(model: &[u8]) {
     let sections = blob::field::SECTIONS;
     let mut at = 0;
     while at < sections.len() {
-        let section = stored(model, sections[at]);
-        if section.offset as usize > model.len() || section.len as usize > model.len() - section.offset as usize {
+        if !blob::is_inside(model, stored(model, sections[at])) {
             panic!("the model's header contradicts itself: pack the model again");
         }
         at += 1;
     }
-    let mut row = HEADER_BYTES;
-    while row < half(model, blob::field::HEADER_LEN) as usize {
-        if !blob::is_known(word(model, row)) {
-            panic!(
-                "the model has a section that this version does not know: update arenite, or pack with the version that you have"
-            );
-        }
-        let section = section(model, row + 4);
-        if section.offset as usize > model.len() || section.len as usize > model.len() - section.offset as usize {
-            panic!("the model's header contradicts itself: pack the model again");
-        }
-        row += blob::ROW_BYTES;
+    match blob::check_table(model) {
+        Ok(()) => {}
+        Err(LoadError::Section { .. }) => panic!(
+            "the model has a section that this version does not know: update arenite, or pack with the version that you have"
+        ),
+        Err(_) => panic!("the model's header contradicts itself: pack the model again"),
     }
     let (init, stored) = (
         section(model, blob::field::STATE_INIT),

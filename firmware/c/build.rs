@@ -37,5 +37,5 @@ fn set(path: &Path) -> Result<String, String> {
     if !bytes.starts_with(MAGIC) {
         return Err("it is no model file; of a signed one or a bundle give the models themselves".to_owned());
     }
-    Ok(format!(".and(arenite::kernel_set(include_bytes!({path:?})))"))
+    Ok(format!(".union(arenite::kernel_set(include_bytes!({path:?})))"))
 }

@@ -11,7 +11,7 @@ use crate::model::{self, Aligned, ModelFile};
 use crate::samples;
 
 /// The self-test starts at a multiple of this from the file's start.
-const ALIGN: usize = 16;
+pub(crate) const ALIGN: usize = 16;
 
 /// Appends a self-test to a draft: the inputs of `path` (`.npz` with an array for each input, or `.npy` for a single one; one more leading axis is a
 /// sequence of runs, state carried over), and what a device must compute of them. `note` hears of conversions.

@@ -82,14 +82,11 @@ fn version_1_becomes_2_with_all_that_it_says() {
 /// A file of version 1 that ends within its header, with a right checksum.
 #[test]
 fn a_header_of_version_1_that_is_cut_is_refused() {
-    let mut file = golden(1)[..100].to_vec();
-    file[16..20].copy_from_slice(&100_u32.to_le_bytes());
+    let mut file = golden(1)[..90].to_vec();
+    file[16..20].copy_from_slice(&90_u32.to_le_bytes());
     seal(&mut file);
     let error = migrate(&file, UPGRADES).expect_err("a cut header").to_string();
-    assert!(
-        error.contains("the header is cut") || error.contains("lies outside of the file"),
-        "{error}"
-    );
+    assert!(error.contains("the header is cut"), "{error}");
 }
 
 /// A file of today's as version 1 had it, by docs/format.md: 128 bytes of header, the cores in a field, the kernel set in half as many bytes.

@@ -117,11 +117,47 @@ pub(super) fn check_head(bytes: &[u8]) -> Result<&[u8; HEADER_BYTES], LoadError>
             supported: FORMAT_VERSION,
         });
     }
-    let (rows, len) = (word(head, field::ROWS), u32::from(half(head, field::HEADER_LEN)));
-    if rows > MAX_ROWS || len != HEADER_BYTES as u32 + rows * ROW_BYTES as u32 || word(head, field::TOTAL) < len {
-        return Err(LoadError::Header);
+    if is_length_right(head) {
+        Ok(head)
+    } else {
+        Err(LoadError::Header)
     }
-    Ok(head)
+}
+
+/// Whether the header's length is that of its fields and its table, and no longer than the file.
+pub(crate) const fn is_length_right(file: &[u8]) -> bool {
+    let (rows, len) = (word(file, field::ROWS), half(file, field::HEADER_LEN) as u32);
+    rows <= MAX_ROWS && len == HEADER_BYTES as u32 + rows * ROW_BYTES as u32 && len <= word(file, field::TOTAL)
+}
+
+/// Whether a section lies inside a whole file and behind its header.
+pub(crate) const fn is_inside(file: &[u8], Section { offset, len }: Section) -> bool {
+    match offset.checked_add(len) {
+        Some(end) => end as usize <= file.len() && (len == 0 || offset >= half(file, field::HEADER_LEN) as u32),
+        None => false,
+    }
+}
+
+/// Checks the table of a whole file: kinds that are known, each once, in their order and inside the file.
+///
+/// # Errors
+/// [`LoadError::Section`], [`LoadError::Header`].
+// A function of its own, whose stack does not lie below the checks of steps.
+#[inline(never)]
+pub(crate) const fn check_table(file: &[u8]) -> Result<(), LoadError> {
+    let (mut at, mut before) = (HEADER_BYTES, 0);
+    while at < half(file, field::HEADER_LEN) as usize {
+        let kind = word(file, at);
+        if kind != Kind::Cores as u32 {
+            return Err(LoadError::Section { kind });
+        }
+        if kind <= before || !is_inside(file, section(file, at + 4)) {
+            return Err(LoadError::Header);
+        }
+        before = kind;
+        at += ROW_BYTES;
+    }
+    Ok(())
 }
 
 /// A kind of sections that stand in the table. Numbers are kept for ever.
@@ -130,11 +166,6 @@ pub(super) fn check_head(bytes: &[u8]) -> Result<&[u8; HEADER_BYTES], LoadError>
 pub(crate) enum Kind {
     /// The core of each step.
     Cores = 1,
-}
-
-/// Whether a row's first word, kind and number, is one that this runtime knows.
-pub(crate) const fn is_known(kind: u32) -> bool {
-    kind == Kind::Cores as u32
 }
 
 /// The section of this kind; empty at 0 where the table has none.

@@ -1,8 +1,7 @@
 //! The parts of an intact file, before its steps are trusted.
 
 use super::header::{
-    self, HEADER_BYTES, Header, Kind, ROW_BYTES, Section, check_head, checksum, checksummed, field, half, is_known,
-    tabled, word,
+    self, HEADER_BYTES, Header, Kind, Section, check_head, checksum, checksummed, field, half, tabled, word,
 };
 use super::port::{Port, PortPlace};
 use super::receipt::{CrcUnit, Receipt};
@@ -279,7 +278,7 @@ impl<'a> Parts<'a> {
 
     /// Checks where the sections lie, and that all of them are known.
     fn inside(self) -> Result<Self, LoadError> {
-        self.check_table()?;
+        header::check_table(self.bytes)?;
         if self.are_inside() {
             Ok(self)
         } else {
@@ -287,42 +286,14 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Checks the rows of the table: kinds that are known, each once, inside the file.
-    // A function of its own, whose stack does not lie below the checks of steps.
-    #[inline(never)]
-    fn check_table(self) -> Result<(), LoadError> {
-        let table = self.bytes.get(HEADER_BYTES..half(self.head, field::HEADER_LEN).into());
-        let (rows, _) = table.unwrap_or_default().as_chunks::<ROW_BYTES>();
-        let mut before = 0;
-        for row in rows {
-            let kind = word(row, 0);
-            if !is_known(kind) {
-                return Err(LoadError::Section { kind });
-            }
-            // In the order of their kinds, so that none is there twice.
-            if kind <= before || !self.is_inside(header::section(row, 4)) {
-                return Err(LoadError::Header);
-            }
-            before = kind;
-        }
-        Ok(())
-    }
-
     /// Whether every section lies inside the file and behind the header, and inputs and weights are as sessions and kernels want them.
     fn are_inside(self) -> bool {
-        let inside = |at: usize| self.is_inside(header::stored(self.head, at));
+        let inside = |at: usize| header::is_inside(self.bytes, header::stored(self.head, at));
         let weights = word(self.head, field::WEIGHTS) as usize;
         field::SECTIONS.into_iter().all(inside)
             && self.is_state_whole()
             && weights.is_multiple_of(MODEL_ALIGN)
             && self.inputs() <= 32
-    }
-
-    /// Whether a section lies inside the file and behind the header.
-    fn is_inside(self, Section { offset, len }: Section) -> bool {
-        let header = usize::from(half(self.head, field::HEADER_LEN));
-        let end = (offset as usize).checked_add(len as usize);
-        end.is_some_and(|end| end <= self.bytes.len()) && (len == 0 || (offset as usize) >= header)
     }
 
     /// Whether the initial state is as long as the state: of one in the file as it is, that it lies there says so.

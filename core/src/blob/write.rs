@@ -36,8 +36,9 @@ pub struct Lengths {
 impl Header {
     /// Places the sections; `None` beyond 4 GiB.
     pub fn place(&mut self, lengths: Lengths) -> Option<()> {
-        let rows = usize::from(lengths.cores > 0);
-        let mut at = (HEADER_BYTES + rows * ROW_BYTES) as u32;
+        // The header's length follows from the sections that its table has.
+        self.cores.len = u32::try_from(lengths.cores).ok()?;
+        let mut at = self.bytes() as u32;
         let mut next = |len: usize| {
             let section = Section {
                 offset: at,

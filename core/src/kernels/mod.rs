@@ -1,5 +1,9 @@
 //! The kernels: one folder a backend. The only place where `unsafe` is allowed.
 //!
+//! [`api`] says what a kernel is, [`primitives`] has the loops that kernels share, `isa` the macros of assembly, `reference` the oracle of all kernels.
+//! No product links the oracle. The kernels of [`Backend::Scalar`] are in [`portable`], those of [`Backend::Int`] in [`packed`]; the other folders bear
+//! their backend's name.
+//!
 //! A step names its kernel, so nothing is chosen here at run time; [`Backend::available`] says which backends this build has. A backend is its folder, its
 //! line among the modules and its row in the table of backends, and its kernels' rows in [`table`]; everything else is derived.
 #![allow(unsafe_code)]

@@ -62,7 +62,7 @@ impl KernelSet {
 
     /// With all kernels of another set.
     #[must_use]
-    pub const fn and(mut self, other: Self) -> Self {
+    pub const fn union(mut self, other: Self) -> Self {
         let mut at = 0;
         while at < self.0.len() {
             self.0[at] |= other.0[at];

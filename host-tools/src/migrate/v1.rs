@@ -8,6 +8,7 @@ use arenite::{Header, KernelSet, Section};
 
 use crate::error::{Error, Result};
 use crate::metadata::Metadata;
+use crate::self_test;
 
 /// Where version 1 has its fields.
 mod field {
@@ -38,9 +39,6 @@ const ACCELERATED: u8 = 0x82;
 
 /// Bytes of that declaration.
 const DECLARATION_BYTES: usize = 21;
-
-/// A self-test begins at a multiple of this.
-const SELF_TEST_ALIGN: usize = 16;
 
 /// The same model as a file of version 2.
 ///
@@ -113,7 +111,7 @@ pub(super) fn to_2(file: &[u8]) -> Result<Vec<u8>> {
     bytes.resize(header.weights.offset as usize, 0);
     bytes.extend(weights);
     if !self_test.is_empty() {
-        bytes.resize(bytes.len().next_multiple_of(SELF_TEST_ALIGN), 0);
+        bytes.resize(bytes.len().next_multiple_of(self_test::ALIGN), 0);
         header.self_test = Section {
             offset: u32::try_from(bytes.len()).map_err(|_| too_large())?,
             len: self_test.len() as u32,

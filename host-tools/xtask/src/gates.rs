@@ -81,7 +81,7 @@ pub(super) fn firmware() -> Result<Outcome> {
             .current_dir(root().join("firmware")))?;
     }
     // Those that are a workspace of their own; any model of a digit's form serves.
-    let model = root().join("tests/models/compat/mlp-v2.bin");
+    let model = root().join(format!("tests/models/compat/mlp-v{}.bin", arenite::FORMAT_VERSION));
     for (triple, features) in [
         ("thumbv7em-none-eabihf", "rtic,embassy,sensor"),
         ("riscv32imc-unknown-none-elf", "riscv32-virt"),

@@ -98,7 +98,7 @@ impl Case {
                 sum += self.residual[index];
             }
             let [low, high] = self.op.clamp;
-            // What is no number stays so.
+            // A NaN stays one.
             let value = if sum < low { low } else { sum };
             outputs.push((if value > high { high } else { value }, magnitude));
         }
