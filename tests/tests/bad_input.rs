@@ -7,7 +7,7 @@ use arenite::ops::convert::Convert;
 use arenite::ops::movement::{CopyLoop, CopyStrided};
 use arenite::ops::packed_conv2d::{Form, PackedConv2dS8};
 use arenite::ops::window::Window2d;
-use arenite::{DType, Fault, LoadError, Model, RunError, Session, SessionError, Slot, Step};
+use arenite::{DType, FORMAT_VERSION, Fault, LoadError, Model, RunError, Session, SessionError, Slot, Step};
 use arenite_host::model::{Aligned, ModelFile};
 use arenite_host::pack::{Options, pack};
 use arenite_host::{Error, ErrorKind};
@@ -110,11 +110,13 @@ fn run_zeros(model: Model<'_>) {
 #[test]
 fn another_version_is_refused_with_both_numbers() {
     let mut bytes = blob("mlp");
-    bytes[8..10].copy_from_slice(&2u16.to_le_bytes());
-    let expected = LoadError::Version { found: 2, supported: 1 };
+    let (found, supported) = (FORMAT_VERSION + 1, FORMAT_VERSION);
+    bytes[8..10].copy_from_slice(&found.to_le_bytes());
+    let expected = LoadError::Version { found, supported };
     assert_eq!(error(&bytes), expected);
     let text = expected.to_string();
-    assert!(text.contains("version 2") && text.contains("version 1"), "{text}");
+    let both = [found, supported].map(|version| format!("version {version}"));
+    assert!(both.iter().all(|version| text.contains(version)), "{text}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Files in which something leaves its operands, as they were found.
 
 use arenite::{Fault, LoadError, Model};
+use arenite_host::migrate::{UPGRADES, migrate};
 use arenite_tests::{shared, skip};
 
 use super::networks::aligned;
@@ -14,7 +15,8 @@ fn records_that_leave_an_output_unwritten_are_refused() {
     };
     let path = folder.join("data/defects/int-conv-places-unwritten.bin");
     let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let mut memory = aligned(&bytes);
+    let migrated = migrate(&bytes, UPGRADES).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut memory = aligned(&migrated.bytes);
     let loaded = Model::load(memory.bytes()).map(|_| ());
     assert!(
         matches!(

@@ -11,7 +11,7 @@ use arenite_host::{Error, Result};
 /// The steps of the int8 models on the boards that have limits, as tables; with names, those of these models and boards.
 ///
 /// # Errors
-/// [`arenite_host::ErrorKind::Input`] for a name that is neither a model's nor a board's; as [`fill`].
+/// [`arenite_host::ErrorKind::Input`] for a name that is neither a model's nor a board's; as reading a record.
 pub fn layers(results: &Path, names: &[String]) -> Result<String> {
     let data = Data::read(results)?;
     let models = INT8.map(|(model, _)| model);
