@@ -7,7 +7,6 @@ use crate::arena::MAX_REGIONS;
 use crate::blob::{self, FORMAT_VERSION, HEADER_BYTES, OLDEST_VERSION, Receipt, half, section, stored, word};
 use crate::bundle;
 use crate::crc;
-use crate::error::LoadError;
 use crate::kernels::Backend;
 use crate::kernels::table::{KernelId, KernelSet};
 use crate::signed::content;
@@ -74,12 +73,13 @@ const fn inside(model: &[u8]) {
         }
         at += 1;
     }
-    match blob::check_table(model) {
-        Ok(()) => {}
-        Err(LoadError::Section { .. }) => panic!(
+    if blob::unknown_kind(model).is_some() {
+        panic!(
             "the model has a section that this version does not know: update arenite, or pack with the version that you have"
-        ),
-        Err(_) => panic!("the model's header contradicts itself: pack the model again"),
+        );
+    }
+    if !blob::is_table_right(model) {
+        panic!("the model's header contradicts itself: pack the model again");
     }
     let (init, stored) = (
         section(model, blob::field::STATE_INIT),

@@ -138,26 +138,32 @@ pub(crate) const fn is_inside(file: &[u8], Section { offset, len }: Section) -> 
     }
 }
 
-/// Checks the table of a whole file: kinds that are known, each once, in their order and inside the file.
-///
-/// # Errors
-/// [`LoadError::Section`], [`LoadError::Header`].
-// A function of its own, whose stack does not lie below the checks of steps.
-#[inline(never)]
-pub(crate) const fn check_table(file: &[u8]) -> Result<(), LoadError> {
-    let (mut at, mut before) = (HEADER_BYTES, 0);
+/// The first kind in the table of a whole file that this version does not know.
+// A number alone, as `is_table_right` says yes or no: through an error's memory the compiler loses what it knows of an embedded file.
+pub(crate) const fn unknown_kind(file: &[u8]) -> Option<u32> {
+    let mut at = HEADER_BYTES;
     while at < half(file, field::HEADER_LEN) as usize {
         let kind = word(file, at);
         if kind != Kind::Cores as u32 {
-            return Err(LoadError::Section { kind });
+            return Some(kind);
         }
+        at += ROW_BYTES;
+    }
+    None
+}
+
+/// Whether the rows of a whole file's table stand in the order of their kinds, each kind once, and their sections inside the file.
+pub(crate) const fn is_table_right(file: &[u8]) -> bool {
+    let (mut at, mut before) = (HEADER_BYTES, 0);
+    while at < half(file, field::HEADER_LEN) as usize {
+        let kind = word(file, at);
         if kind <= before || !is_inside(file, section(file, at + 4)) {
-            return Err(LoadError::Header);
+            return false;
         }
         before = kind;
         at += ROW_BYTES;
     }
-    Ok(())
+    true
 }
 
 /// A kind of sections that stand in the table. Numbers are kept for ever.
@@ -169,16 +175,13 @@ pub(crate) enum Kind {
 }
 
 /// The section of this kind; empty at 0 where the table has none.
-pub(crate) const fn tabled(file: &[u8], kind: Kind) -> Section {
-    let mut at = HEADER_BYTES;
-    let end = half(file, field::HEADER_LEN) as usize;
-    while at < end {
-        if word(file, at) == kind as u32 {
-            return section(file, at + 4);
-        }
-        at += ROW_BYTES;
-    }
-    Section { offset: 0, len: 0 }
+pub(crate) fn tabled(file: &[u8], kind: Kind) -> Section {
+    let table = file
+        .get(HEADER_BYTES..half(file, field::HEADER_LEN).into())
+        .unwrap_or_default();
+    let (rows, _) = table.as_chunks::<ROW_BYTES>();
+    let row = rows.iter().find(|row| word(&row[..], 0) == kind as u32);
+    row.map_or(Section::default(), |row| section(row, 4))
 }
 
 /// The arena bytes of `region` from a file's header, for constants; 0 where this is no blob.

@@ -26,7 +26,9 @@ pub use header::{
     FORMAT_VERSION, HEADER_BYTES, Header, MAX_ROWS, OLDEST_VERSION, ROW_BYTES, Section, arena_bytes, checksum,
     checksummed, kernel_set, state_bytes,
 };
-pub(crate) use header::{check_table, field, half, is_inside, is_length_right, section, starts, stored, word};
+pub(crate) use header::{
+    field, half, is_inside, is_length_right, is_table_right, section, starts, stored, unknown_kind, word,
+};
 pub use port::{MAX_RANK, Port};
 pub use receipt::{CrcUnit, Receipt};
 #[cfg(feature = "pack")]

@@ -278,11 +278,10 @@ impl<'a> Parts<'a> {
 
     /// Checks where the sections lie, and that all of them are known.
     fn inside(self) -> Result<Self, LoadError> {
-        header::check_table(self.bytes)?;
-        if self.are_inside() {
-            Ok(self)
-        } else {
-            Err(LoadError::Header)
+        match header::unknown_kind(self.bytes) {
+            Some(kind) => Err(LoadError::Section { kind }),
+            None if self.are_inside() => Ok(self),
+            None => Err(LoadError::Header),
         }
     }
 
@@ -291,6 +290,7 @@ impl<'a> Parts<'a> {
         let inside = |at: usize| header::is_inside(self.bytes, header::stored(self.head, at));
         let weights = word(self.head, field::WEIGHTS) as usize;
         field::SECTIONS.into_iter().all(inside)
+            && header::is_table_right(self.bytes)
             && self.is_state_whole()
             && weights.is_multiple_of(MODEL_ALIGN)
             && self.inputs() <= 32
