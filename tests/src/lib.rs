@@ -8,6 +8,7 @@ pub mod exact;
 pub mod golden;
 pub mod graphs;
 pub mod json_schema;
+pub mod kit;
 pub mod line;
 pub mod naive;
 pub mod onnx;

@@ -1,12 +1,14 @@
 //! Every kernel against the reference of its operator on the same generated cases, on the host and on every board: hosts run the portable loops, boards the
 //! assembly.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use arenite::kernels::Backend;
 use arenite::testkit::{Attack, Mutations, Verdict, Workspace, compare, mutate};
 use arenite::{KernelId, Target};
 use arenite_host::board::{BOARDS, Board, Profile, kernels, miscomputes, mutations, ready};
+use arenite_tests::kit::{compared, only};
 use arenite_tests::{skip, turns};
 
 /// Cases for each kernel on a board: a second or two of emulation, five for Helium.
@@ -19,10 +21,22 @@ const EVERY_BIT: u32 = 4;
 const MUTATED: u32 = 400;
 const CHANGES: u32 = 25;
 
-/// The kernels that the kit has cases of: all but an NPU's commands, which no core computes.
-fn compared() -> impl Iterator<Item = KernelId> {
-    let all = KernelId::ALL.iter().copied();
-    all.filter(|&kernel| kernel != KernelId::EthosU)
+/// The boards that compare: all; of one kernel those whose packing takes it, one for each code that the compiler makes of it.
+fn comparing() -> Vec<&'static Board> {
+    let Some(kernel) = only() else {
+        return BOARDS.iter().collect();
+    };
+    let takes = |board: &&Board| {
+        let targets = Target::ALL
+            .iter()
+            .filter(|target| board.targets.contains(&target.name()));
+        let mut backends =
+            targets.flat_map(|&target| Backend::order(target, false).chain(Backend::order(target, true)));
+        is_held(kernel, board) && backends.any(|backend| backend == kernel.backend())
+    };
+    let mut codes = HashSet::new();
+    let mut is_new = |board: &&Board| codes.insert((board.triple, board.rustflags, board.runtime));
+    BOARDS.iter().filter(takes).filter(|board| is_new(board)).collect()
 }
 
 /// Whether the kit of a board has cases of a kernel: that of a small flash leaves the portable ones to other boards of the same core.
@@ -60,12 +74,13 @@ fn every_kernel_equals_the_reference_on_the_host() {
         kernels += 1;
     }
     println!("{kernels} kernels equal the reference");
-    assert_eq!(kernels, KernelId::ALL.len() - 1, "all but the commands for an NPU");
+    let all = only().map_or(KernelId::ALL.len() - 1, |_| 1);
+    assert_eq!(kernels, all, "all but the commands for an NPU");
 }
 
 #[test]
 fn every_kernel_equals_the_reference_on_its_boards() {
-    for board in &BOARDS {
+    for board in comparing() {
         if let Err(reason) = ready(board) {
             skip(
                 &format!("every_kernel_equals_the_reference_on_its_boards on {}", board.name),
@@ -73,7 +88,7 @@ fn every_kernel_equals_the_reference_on_its_boards() {
             );
             continue;
         }
-        let found = kernels(board, 0, CASES, Duration::from_secs(600)).unwrap_or_else(|e| panic!("{e}"));
+        let found = kernels(board, only(), 0, CASES, Duration::from_secs(600)).unwrap_or_else(|e| panic!("{e}"));
         let mut backends = Vec::new();
         let wrong = miscomputes(board);
         for comparison in &found {
@@ -94,6 +109,10 @@ fn every_kernel_equals_the_reference_on_its_boards() {
         }
         let held = found.iter().filter(|of| is_held(of.kernel, board)).count();
         println!("{}: {held} kernels equal the reference", board.name);
+        if let Some(kernel) = only() {
+            assert_eq!(found.len(), 1, "{} on {}", kernel.name(), board.name);
+            continue;
+        }
         // What packing chooses from for the board's targets runs there; what no target of it tries may.
         let of = |target: &&Target| board.targets.contains(&target.name());
         for target in Target::ALL.iter().filter(of) {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use text::{TEXT_MAX, Text, cut};
 
 /// Raised whenever a type of this file changes; both sides compare it before anything else.
-pub const PROTOCOL_VERSION: u32 = 6;
+pub const PROTOCOL_VERSION: u32 = 7;
 
 /// One [`Request`], postcard.
 pub const REQUEST_FILE: &str = "request";
@@ -71,8 +71,10 @@ pub enum Command {
     Fail(Failure),
     /// Load a blob and run it.
     Infer(Infer),
-    /// Compare every kernel of the build with the reference of its operator.
+    /// Compare every kernel of the build, or one of them, with the reference of its operator.
     Kernels {
+        /// The one kernel's number; all without it.
+        only: Option<u8>,
         /// The first seed of the generated cases.
         first: u32,
         /// Cases for each kernel.

@@ -54,7 +54,8 @@ fn main(exchange: &mut Exchange) -> i32 {
     let workspace = unsafe { &mut *WORKSPACE.0.get() };
     for &kernel in KernelId::ALL.iter().filter(|kernel| kernel.backend().available()) {
         let record = match command {
-            Command::Kernels { first, cases } => compared(kernel, first, cases, workspace),
+            Command::Kernels { only: Some(only), .. } if only != kernel as u8 => continue,
+            Command::Kernels { first, cases, .. } => compared(kernel, first, cases, workspace),
             Command::Mutations { first, cases, changes } => mutated(kernel, first, cases, changes, workspace),
             _ => continue,
         };

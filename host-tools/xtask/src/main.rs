@@ -80,7 +80,7 @@ enum Task {
     },
     /// Passes all tests: formatting, lints, unit and end-to-end tests, firmware for every board, documentation.
     Test {
-        /// Only these parts.
+        /// Only these parts; `kernel NAME` is one kernel on the host and its boards.
         parts: Vec<String>,
         /// Runs nothing: lists the parts.
         #[arg(long)]
@@ -188,7 +188,10 @@ fn main() -> ExitCode {
             parts, record, within, ..
         } => {
             let within = within.map(|minutes| Duration::from_secs(60 * u64::from(minutes)));
-            setup::prepare(false).and_then(|()| suite::test(&parts, record, within))
+            setup::prepare(false).and_then(|()| match &parts[..] {
+                [part, name] if part == "kernel" => suite::kernel(name),
+                _ => suite::test(&parts, record, within),
+            })
         }
         Task::Firmware { triple } => setup::prepare(false).and_then(|()| suite::build_firmware(triple.as_deref())),
         Task::Dist { board } => setup::prepare(false).and_then(|()| dist(&board)),

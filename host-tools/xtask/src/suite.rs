@@ -1,6 +1,7 @@
 //! `cargo xtask test` and `cargo xtask long`.
 
 mod jobs;
+mod kernel;
 mod long;
 mod programs;
 mod reader;
@@ -22,6 +23,7 @@ use self::programs::Program;
 use self::results::Time;
 use super::{Result, bench, cargo, gates, mutants, root, run};
 
+pub(super) use self::kernel::kernel;
 pub(super) use self::long::{due, long};
 pub(super) use self::programs::taken;
 pub(super) use self::results::{Outcome, Results};

@@ -11,6 +11,7 @@ mod networks;
 
 use arenite::KernelId;
 use arenite::testkit::{Finding, Found, Guard, Workspace, guard};
+use arenite_tests::kit::compared;
 use fence::{Fence, field};
 
 /// Cases of each kernel that are guarded on the host, at each level of instructions.
@@ -39,12 +40,6 @@ fn levels() -> Vec<Level> {
     vec![("portable", || true)]
 }
 
-/// The kernels that the kit has cases of: all but an NPU's commands, which no core computes.
-fn reached() -> impl Iterator<Item = KernelId> {
-    let all = KernelId::ALL.iter().copied();
-    all.filter(|&kernel| kernel != KernelId::EthosU)
-}
-
 /// What was found of a case, for people.
 fn told(kernel: KernelId, seed: u32, found: &Found, fence: &Fence) -> String {
     let touched = fence.touched.map_or(String::new(), |(at, written)| {
@@ -63,7 +58,7 @@ fn no_kernel_touches_a_byte_beside_its_operands_on_the_host() {
             continue;
         }
         let mut runs = 0;
-        for kernel in reached() {
+        for kernel in compared() {
             let (mut computed, mut found) = (0, Found::default());
             for seed in 0..HOST_CASES {
                 let mut guarded = Guard {

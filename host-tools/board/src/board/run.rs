@@ -297,19 +297,22 @@ pub struct Comparison {
     pub result: Result<u32, (u32, Difference)>,
 }
 
-/// Runs the program `kernels`: every kernel of the board's build against the reference of its operator, on `cases` generated cases from seed `first` on.
+/// Runs the program `kernels`: every kernel of the board's build, or the one that is named, against the reference of its operator, on `cases` generated
+/// cases from seed `first` on. A kernel that the build lacks is not among what is found.
 ///
 /// # Errors
 /// As [`run`].
 pub fn kernels(
     board: &'static Board,
+    only: Option<KernelId>,
     first: u32,
     cases: u32,
     timeout: Duration,
 ) -> Result<Vec<Comparison>, BoardError> {
     let firmware = Firmware::build(board, "kernels")?;
     let mut found = Vec::new();
-    let command = Command::Kernels { first, cases };
+    let only = only.map(|kernel| kernel as u8);
+    let command = Command::Kernels { only, first, cases };
     Exchange::new()?.carry_out(&firmware, command, &[], timeout, &mut |_| (), |record| {
         let (kernel, result) = match *record {
             Record::Compared { kernel, cases } => (kernel, Ok(cases)),

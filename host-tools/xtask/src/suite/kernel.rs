@@ -1,0 +1,42 @@
+//! `cargo xtask test kernel NAME`: one kernel on the host and on its boards.
+
+use std::time::Instant;
+
+use arenite::KernelId;
+use arenite_xtask::require;
+
+use super::super::{Result, cargo};
+use super::watch::watched;
+
+/// Compares one kernel with the reference of its operator, on the host and on one board for each code that the compiler makes of it, and runs it on the host
+/// between bytes that nothing may touch.
+///
+/// # Errors
+/// A name that no kernel has, with those alike; what the tests say.
+pub(in super::super) fn kernel(name: &str) -> Result<()> {
+    if KernelId::ALL.iter().all(|kernel| kernel.name() != name) {
+        let lower = name.to_lowercase();
+        let alike = KernelId::ALL.iter().map(|kernel| kernel.name());
+        let alike: Vec<_> = alike.filter(|of| of.to_lowercase().contains(&lower)).collect();
+        return Err(format!("no kernel is called `{name}`; alike are: {}", alike.join(", ")).into());
+    }
+    let required = require::required();
+    require::check(&required)?;
+    let start = Instant::now();
+    let mut command = cargo(&[
+        "test",
+        "--package",
+        "arenite-tests",
+        "--test",
+        "kernels",
+        "--test",
+        "operands",
+    ]);
+    command.args(["--no-fail-fast", "--", "--show-output"]);
+    command.args([
+        "every_kernel_equals_the_reference",
+        "no_kernel_touches_a_byte_beside_its_operands_on_the_host",
+    ]);
+    command.env("ARENITE_KERNEL", name);
+    watched(command)?.finish(start, &required).map(drop)
+}
