@@ -1,4 +1,4 @@
-//! For a copy of the sources with `demo.patch`: its kernels in the test kit, against the scalar ones.
+//! For a copy of the sources with `backend.patch`: its kernels in the test kit, against the scalar ones.
 
 use arenite::kernels::Backend;
 use arenite::testkit::{Attack, Mutations, Verdict, Workspace, compare, mutate};

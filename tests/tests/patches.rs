@@ -1,0 +1,324 @@
+//! What a change of each kind touches: a small one of each is kept as a patch in `tests/patches`, and touches what `CONTRIBUTING.md` says and nothing else.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use arenite::KernelId;
+use arenite_host::board::{Board, ready};
+use arenite_tests::skip;
+use regex::Regex;
+
+/// The patches, `tests/patches/NAME.patch`, and the section of `CONTRIBUTING.md` that each is an example of.
+const PATCHES: [(&str, &str); 6] = [
+    ("backend", "A backend"),
+    ("board", "A board"),
+    ("kernel", "A kernel"),
+    ("loop", "A loop for a core"),
+    ("pass", "A pass"),
+    ("pointwise", "A pointwise operator"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &str) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn patch(name: &str) -> String {
+    read(&format!("tests/patches/{name}.patch"))
+}
+
+/// The kernels of the patch of a backend.
+const KERNELS: [&str; 2] = ["DemoConv2dF32", "DemoDepthwiseS8"];
+
+/// The table of kernels.
+const TABLE: &str = "core/src/kernels/table.rs";
+
+/// Number and name of each row in the table of kernels.
+fn numbered(table: &str) -> Vec<(u8, String)> {
+    let (_, rows) = table.split_once("$with! {\n").expect("a table of kernels");
+    let (rows, _) = rows.split_once("\n        }").expect("the table's end");
+    let rows = rows.lines().map(str::trim).filter(|row| !row.starts_with("//"));
+    rows.map(|row| {
+        let mut words = row.split(' ');
+        let number = words.next().and_then(|word| word.parse().ok());
+        let number = number.unwrap_or_else(|| panic!("no number: {row}"));
+        (number, words.next().expect("a name").to_owned())
+    })
+    .collect()
+}
+
+/// The patch with the largest numbers that no kernel has: the numbers of the file itself are taken by kernels that came later.
+fn renumbered(patch: &str) -> String {
+    let used: BTreeSet<u8> = KernelId::ALL.iter().map(|&kernel| kernel as u8).collect();
+    let mut free = (0..=u8::MAX).rev().filter(|number| !used.contains(number));
+    let row = Regex::new(r"^\+            [0-9]+ ([A-Z].*;)$").expect("an expression");
+    let lines = patch.lines().map(|line| match row.captures(line) {
+        Some(row) => format!("+            {} {}\n", free.next().expect("an unused number"), &row[1]),
+        None => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+/// The files that a patch touches, and whether each is there before.
+fn touched(patch: &str) -> Vec<(String, bool)> {
+    let lines: Vec<&str> = patch.lines().collect();
+    let pairs = lines.windows(2).filter_map(|pair| {
+        let (before, after) = (pair[0].strip_prefix("--- ")?, pair[1].strip_prefix("+++ b/")?);
+        Some((after.to_owned(), before != "/dev/null"))
+    });
+    pairs.collect()
+}
+
+/// The paths of a section's numbered lines, each an expression: words in capitals stand for any name, and a folder for what is in it.
+fn documented(text: &str, title: &str) -> Vec<Regex> {
+    let section = text
+        .split("\n## ")
+        .find(|section| section.starts_with(&format!("{title}\n")));
+    let lines = section.unwrap_or_else(|| panic!("no section on `{title}`")).lines();
+    let numbered = lines.filter(|line| line.starts_with(|first: char| first.is_ascii_digit()));
+    let heads = numbered.filter_map(|line| line.split_once(':')).map(|(head, _)| head);
+    let name = Regex::new("[A-Z]{3,}").expect("an expression");
+    let paths = heads.flat_map(|head| head.split('`').skip(1).step_by(2)).map(|path| {
+        let path = match path.strip_suffix("README.md") {
+            Some(_) => path.to_owned(),
+            None => name.replace_all(path, "[a-z0-9_]+").into_owned(),
+        };
+        let inside = if path.ends_with('/') { ".+" } else { "" };
+        Regex::new(&format!("^{path}{inside}$")).expect("an expression")
+    });
+    paths.collect()
+}
+
+/// Copies files and folders, but for what is built or hidden.
+fn copy(from: &Path, to: &Path) {
+    if from.is_file() {
+        fs::create_dir_all(to.parent().expect("a folder")).expect("a folder is made");
+        fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+        return;
+    }
+    for entry in fs::read_dir(from).unwrap_or_else(|error| panic!("{}: {error}", from.display())) {
+        let name = entry.expect("an entry").file_name();
+        if name != "target" && !name.to_string_lossy().starts_with('.') {
+            copy(&from.join(&name), &to.join(&name));
+        }
+    }
+}
+
+/// Applies a patch in `folder`, which is in no repository; `None` without a program for it.
+fn apply(name: &str, folder: &Path) -> Option<()> {
+    let patch = folder.join(format!("{name}.patch"));
+    fs::write(&patch, renumbered(&self::patch(name))).expect("written");
+    for command in [["git", "apply"].as_slice(), &["patch", "--strip=1", "--input"]] {
+        let (program, arguments) = command.split_first().expect("a program");
+        let Ok(output) = Command::new(program)
+            .args(arguments)
+            .arg(&patch)
+            .current_dir(folder)
+            .output()
+        else {
+            continue;
+        };
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "{name}.patch does not apply any more: {errors}"
+        );
+        return Some(());
+    }
+    None
+}
+
+/// Runs cargo in a copy of the sources, without a network, and returns what it printed.
+fn cargo(folder: &Path, target: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO"))
+        .arg("--offline")
+        .args(arguments)
+        .env("CARGO_TARGET_DIR", target)
+        .current_dir(folder)
+        .output()
+        .expect("cargo runs");
+    let (printed, errors) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(
+        output.status.success(),
+        "cargo {}:\n{printed}\n{errors}",
+        arguments.join(" ")
+    );
+    printed.into_owned()
+}
+
+#[test]
+fn each_patch_touches_what_is_documented() {
+    let text = read("CONTRIBUTING.md");
+    for (name, title) in PATCHES {
+        let (touched, documented) = (touched(&patch(name)), documented(&text, title));
+        for (path, _) in &touched {
+            let is_said = documented.iter().any(|of| of.is_match(path));
+            assert!(
+                is_said,
+                "`{title}` of CONTRIBUTING.md does not say {path}, which {name}.patch touches"
+            );
+        }
+        for of in &documented {
+            let is_touched = touched.iter().any(|(path, _)| of.is_match(path));
+            assert!(
+                is_touched,
+                "{name}.patch touches nothing of {of}, which `{title}` of CONTRIBUTING.md says"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_patch_applies() {
+    for (name, _) in PATCHES {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (path, there) in touched(&patch(name)) {
+            if there {
+                copy(&root().join(&path), &folder.path().join(&path));
+            }
+        }
+        if apply(name, folder.path()).is_none() {
+            return skip("each_patch_applies", "neither git nor patch is installed");
+        }
+        let Ok(table) = fs::read_to_string(folder.path().join(TABLE)) else {
+            continue;
+        };
+        let rows = numbered(&table);
+        let numbers: BTreeSet<u8> = rows.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers.len(), rows.len(), "two kernels of one number: {rows:?}");
+        let added = if name == "backend" { KERNELS.len() } else { 1 };
+        assert_eq!(rows.len(), KernelId::ALL.len() + added, "{rows:?}");
+        // A patch's kernels have the largest numbers that there are, beyond the first words of the set.
+        let largest: Vec<u8> = numbers.into_iter().rev().take(added).collect();
+        assert_eq!(largest, [255, 254][..added]);
+    }
+}
+
+/// Kernels that took a patch's own numbers do not stop it.
+#[test]
+fn a_patch_takes_numbers_that_no_kernel_has() {
+    let used = KernelId::ALL[0] as u8;
+    let own = patch("backend");
+    let taken: String = own
+        .lines()
+        .map(|line| match line.split_once(" DemoConv2dF32 Demo ") {
+            Some((_, kernel)) => format!("+            {used} DemoConv2dF32 Demo {kernel}\n"),
+            None => format!("{line}\n"),
+        })
+        .collect();
+    assert_ne!(taken, own);
+    assert_eq!(renumbered(&taken), renumbered(&own));
+}
+
+/// A copy of the sources with patches; `None` without a program that applies them.
+fn patched(folder: &Path, names: &[&str]) -> Option<PathBuf> {
+    let copied = folder.join("sources");
+    for part in [
+        "core",
+        "host-tools",
+        "firmware",
+        "tests",
+        "docs",
+        "README.md",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "Cargo.toml",
+        "Cargo.lock",
+    ] {
+        copy(&root().join(part), &copied.join(part));
+    }
+    names.iter().try_for_each(|name| apply(name, &copied))?;
+    Some(copied)
+}
+
+/// The kernel's convolution equals the reference, the loop is built for its core, pass and pointwise operator run with their crates' own tests, the board has
+/// its row.
+#[test]
+#[ignore = "long: builds the runtime and the packer from a copy of the sources"]
+fn the_other_patches_build_and_their_kernels_run() {
+    let test = "the_other_patches_build_and_their_kernels_run";
+    let folder = tempfile::tempdir().expect("a folder");
+    let names = ["board", "kernel", "loop", "pass", "pointwise"];
+    let Some(copied) = patched(folder.path(), &names) else {
+        return skip(test, "neither git nor patch is installed");
+    };
+    copy(
+        &root().join("tests/patches/kernel.rs"),
+        &copied.join("core/tests/kernel.rs"),
+    );
+    let target = folder.path().join("target");
+    let run = |arguments: &str| cargo(&copied, &target, &arguments.split(' ').collect::<Vec<_>>());
+    let printed = run("test -p arenite --features testkit,pack --test kernel -- --nocapture");
+    assert!(printed.contains("InputConv2dF32: "), "{printed}");
+    run("test -p arenite-plan --lib passes");
+    run("check -p arenite-board");
+    if let Err(reason) = ready(Board::find("riscv32-virt").expect("a known board")) {
+        return skip(&format!("{test}: the loop"), &reason.to_string());
+    }
+    run("check -p arenite --features testkit --target riscv32imac-unknown-none-elf");
+}
+
+/// In a copy of the sources with the patch, its kernels equal the scalar ones, survive damaged weights, and are what `pack` chooses for their target.
+#[test]
+#[ignore = "long: builds the runtime and the packer from a copy of the sources"]
+fn a_backend_added_by_its_patch_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(copied) = patched(folder.path(), &["backend"]) else {
+        return skip(
+            "a_backend_added_by_its_patch_runs",
+            "neither git nor patch is installed",
+        );
+    };
+    copy(
+        &root().join("tests/patches/backend.rs"),
+        &copied.join("core/tests/backend.rs"),
+    );
+    let target = folder.path().join("target");
+    let kit = [
+        "test",
+        "-p",
+        "arenite",
+        "--features",
+        "testkit,pack",
+        "--test",
+        "backend",
+        "--",
+        "--nocapture",
+    ];
+    let printed = cargo(&copied, &target, &kit);
+    for kernel in KERNELS {
+        assert!(printed.contains(&format!("{kernel}: ")), "{kernel}:\n{printed}");
+    }
+    let model = copied.join("tests/models/digits/digits.trace.json");
+    let output = folder.path().join("digits.bin");
+    let (model, output) = (model.to_string_lossy(), output.to_string_lossy());
+    let pack = [
+        "run",
+        "-p",
+        "arenite-host",
+        "--bin",
+        "pack",
+        "--",
+        &model,
+        "-o",
+        &output,
+        "--target",
+        "portable",
+    ];
+    println!("{printed}{}", cargo(&copied, &target, &pack));
+    let packed = fs::read(output.as_ref()).expect("the model file");
+    let kernels = arenite::kernel_set(&packed);
+    let table = fs::read_to_string(copied.join(TABLE)).expect("the table");
+    let conv2d = numbered(&table).into_iter().find(|(_, name)| name == KERNELS[0]);
+    let (number, _) = conv2d.expect("the convolution's row");
+    assert!(kernels.has(number), "the model's kernels are {kernels:x?}");
+}
