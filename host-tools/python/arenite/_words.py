@@ -54,8 +54,8 @@ def answer(words: list[str], progress: Watch = None) -> Any:
 def command(*words: str | os.PathLike[str], progress: Watch = None) -> str:
     """Carries out a command line of `pack` or `arenite` in this process, and returns what it prints.
 
-    >>> print(arenite.command("arenite", "explain-code", "0x12ff0003"))  # doctest: +ELLIPSIS
-    0x12ff0003: ...
+    >>> arenite.command("arenite", "explain-code", "0x12ff0003").splitlines()[0]
+    '0x12ff0003 Fault::Bounds'
     """
     return call([os.fspath(word) for word in words], progress)[0]
 
