@@ -37,13 +37,13 @@ def npy(value: Any, where: str) -> bytes:
 
 
 def array_from(parts: tuple[Sequence[int], str, bytearray]) -> np.ndarray:
-    """What the native module gives as an array, which may be written."""
+    """An output of the native module as an array, which may be written."""
     shape, dtype, data = parts
     return np.frombuffer(data, dtype=np.dtype(dtype).newbyteorder("<")).reshape(shape)
 
 
 def in_order(given: Any, names: Sequence[str], what: str) -> list[Any]:
-    """What is given for each of ``names``: by name in a mapping; one alone, or a tuple or list in their order."""
+    """The value for each of ``names``: by name in a mapping; one alone, or a tuple or list in their order."""
     if isinstance(given, Mapping):
         unknown = [str(name) for name in given if name not in names]
         if unknown:

@@ -7,19 +7,19 @@ from contextlib import contextmanager
 
 
 class Error(Exception):
-    """What is wrong, where, what was expected, and what to do: as the programs print it, and in fields."""
+    """An error as the programs print it, and in fields: what is wrong, where, what was expected, what to do."""
 
     #: ``input``, ``unsupported``, ``ambiguous``, ``weights``, ``does_not_fit``, ``io``, ``usage`` or ``internal``.
     kind: str
-    #: What is wrong, without place and remedy.
+    #: The plain statement, without place and remedy.
     what: str
     #: The file that it is in.
     file: str | None
     #: The place in the file or the network: a line, a layer, a tensor.
     where: str | None
-    #: What was expected instead.
+    #: The expectation.
     expected: str | None
-    #: What to do.
+    #: The remedy.
     help: str | None
 
     def __init__(

@@ -35,7 +35,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Bench:
-    """What a board takes for one inference."""
+    """One inference on a board, in figures."""
 
     #: The fields of ``arenite bench --json``, but for the steps.
     figures: dict[str, Any]
@@ -68,7 +68,7 @@ class Folder:
 class Model:
     """A model file. The object keeps a copy of its own, which goes when nobody uses it any more."""
 
-    #: What packing had to say: assumptions, conversions, warnings; with ``explain=True`` what makes the arena's peak.
+    #: Notes of packing: assumptions, conversions, warnings; with ``explain=True`` what makes the arena's peak.
     notes: list[str]
     #: With ``dump_after=``: the network after that stage, as text.
     dump: str | None

@@ -152,7 +152,7 @@ def _by_onnx(network: Any, example_inputs: Any, path: str) -> str:
 
 
 def _of_keras(network: Any, scratch: str) -> str:
-    """What Keras itself exports, as ONNX or, where that is not installed, as TensorFlow Lite."""
+    """The export of Keras itself, as ONNX or, where that is not installed, as TensorFlow Lite."""
     reasons = []
     for form, ending in (("onnx", "onnx"), ("litert", "tflite")):
         path = os.path.join(scratch, f"{network.name}.{ending}")

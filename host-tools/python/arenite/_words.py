@@ -13,7 +13,7 @@ from ._error import Error
 
 #: Told of long work: the stage, and how much of how much of it is done (0 of 0 where that is not known).
 Progress = Callable[[str, int, int], Any]
-#: What `progress=` takes: a function, ``True`` for a bar of `tqdm`, or nothing.
+#: The values of `progress=`: a function, ``True`` for a bar of `tqdm`, or nothing.
 Watch = Union[Progress, bool, None]
 
 

@@ -30,8 +30,35 @@ use failure::{detached, raised};
 type PortTuple = (String, Vec<u32>, &'static str, f32, i32);
 /// Shape, NumPy's name of the dtype, and the elements, little-endian in C order.
 type ArrayTuple = (Vec<usize>, &'static str, Py<PyByteArray>);
-/// What Python gets of a call.
+/// Result of a call from Python.
 type Given = PyResult<Py<PyAny>>;
+
+/// Looks for the module's definition; Python calls it.
+#[unsafe(no_mangle)]
+pub extern "C" fn PyInit__native() -> *mut PyObject {
+    // SAFETY: the definition is a static, and its slots end with a zero.
+    unsafe { PyModuleDef_Init(DEFINITION.0.get()) }
+}
+
+/// Fills a new module: 0, or -1 beside an exception.
+extern "C" fn fill(module: *mut PyObject) -> c_int {
+    // SAFETY: Python calls this function alone, from a thread that is attached to it, and the token does not outlive the call.
+    let py = unsafe { Python::assume_attached() };
+    let filled = || -> PyResult<()> {
+        // SAFETY: the module is Python's for the whole call.
+        let module = unsafe { Bound::from_borrowed_ptr(py, module) };
+        module.setattr("VERSION", env!("CARGO_PKG_VERSION"))?;
+        module.setattr("call", function(py, c"call", call)?)?;
+        module.setattr("open", function(py, c"open", open)?)
+    };
+    filled().map_or_else(
+        |exception| {
+            exception.restore(py);
+            -1
+        },
+        |()| 0,
+    )
+}
 
 /// A static that Python takes a pointer to.
 struct Held<T>(UnsafeCell<T>);
@@ -61,33 +88,6 @@ static DEFINITION: Held<PyModuleDef> = Held(UnsafeCell::new(PyModuleDef {
     m_clear: None,
     m_free: None,
 }));
-
-/// Looks for the module's definition; Python calls it.
-#[unsafe(no_mangle)]
-pub extern "C" fn PyInit__native() -> *mut PyObject {
-    // SAFETY: the definition is a static, and its slots end with a zero.
-    unsafe { PyModuleDef_Init(DEFINITION.0.get()) }
-}
-
-/// Fills a new module: 0, or -1 beside an exception.
-extern "C" fn fill(module: *mut PyObject) -> c_int {
-    // SAFETY: Python calls this function alone, from a thread that is attached to it, and the token does not outlive the call.
-    let py = unsafe { Python::assume_attached() };
-    let filled = || -> PyResult<()> {
-        // SAFETY: the module is Python's for the whole call.
-        let module = unsafe { Bound::from_borrowed_ptr(py, module) };
-        module.setattr("VERSION", env!("CARGO_PKG_VERSION"))?;
-        module.setattr("call", function(py, c"call", call)?)?;
-        module.setattr("open", function(py, c"open", open)?)
-    };
-    filled().map_or_else(
-        |exception| {
-            exception.restore(py);
-            -1
-        },
-        |()| 0,
-    )
-}
 
 /// A function of positional arguments.
 fn function<'py>(

@@ -34,7 +34,7 @@ struct Session {
 /// How often signals are looked for between the runs of a sequence.
 const SIGNALS: Duration = Duration::from_millis(50);
 
-/// What a session keeps between runs.
+/// A session's memory, kept between runs.
 struct Memory {
     arenas: [Aligned; MAX_REGIONS],
     state: Aligned,

@@ -18,7 +18,7 @@ use crate::files::print::{captured, note};
 use crate::model::ModelFile;
 use crate::{Error, ErrorKind, Result};
 
-/// What a program printed, and how it ended.
+/// Everything that a program printed, and how it ended.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
     /// All of standard output.
@@ -66,7 +66,7 @@ pub struct Ran {
     pub outputs: Vec<Array>,
     /// Instructions of each run on a board; empty on the host.
     pub instructions: Vec<u64>,
-    /// What was converted, and what the board's emulator is known for.
+    /// Conversions of inputs, and known faults of the board's emulator.
     pub notes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-"""What the tests share: files of the tree, the programs beside the package, and a folder for each test."""
+"""Common parts of the tests: files of the tree, the programs beside the package, and a folder for each test."""
 
 import json
 import os
@@ -39,14 +39,14 @@ class Case(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def packed(self, source: Path, *words: str) -> bytes:
-        """What the program makes."""
+        """The file that the program makes."""
         path = self.folder / "program.bin"
         done = program("pack", source, "-o", path, *words, folder=self.folder)
         self.assertEqual(done.returncode, 0, done.stderr)
         return path.read_bytes()
 
     def ran(self, model: Path, inputs: dict, *words: str) -> dict:
-        """What the program computes, by output."""
+        """The outputs that the program computes, by name."""
         given = []
         for index, (name, array) in enumerate(inputs.items()):
             np.save(self.folder / f"in{index}.npy", array)

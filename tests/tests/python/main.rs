@@ -23,7 +23,7 @@ fn has(modules: &str) -> bool {
     imported.is_ok_and(|output| output.status.success())
 }
 
-/// What a command prints, where it ends well.
+/// The output of a command that ends well.
 fn done(command: &mut Command) -> String {
     let Output { status, stdout, stderr } = command.output().expect("it starts");
     let said = [stdout, stderr]

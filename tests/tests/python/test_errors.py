@@ -101,7 +101,7 @@ class Endings(Case):
         threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         with self.assertRaises(KeyboardInterrupt):
             self.long()
-        # What comes after it works.
+        # The next call works.
         self.assertEqual(arenite.pack(DIGITS).run(images()[0]).shape, (1, 10))
 
     def test_progress_is_told_and_its_exception_ends_the_work(self) -> None:

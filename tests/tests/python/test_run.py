@@ -14,7 +14,7 @@ TWO = b"""{"arenite_trace": 1, "name": "two", "inputs": ["a", "b"], "outputs": [
   "ops": [{"op": "add", "name": "sum", "inputs": ["a", "b"], "outputs": ["sum"]},
           {"op": "relu", "name": "first", "inputs": ["a"], "outputs": ["first"]}]}"""
 
-#: What was fed so far: a state that each run adds its input to.
+#: The sum of all inputs so far: a state that each run adds its input to.
 TOTAL = b"""{"arenite_trace": 2, "name": "total", "inputs": ["x"], "outputs": ["y"], "state": [{"input": "s", "output": "y"}], "tensors": {
   "x": {"shape": [1, 3], "dtype": "f32", "role": "input"}, "s": {"shape": [1, 3], "dtype": "f32", "role": "state"},
   "y": {"shape": [1, 3], "dtype": "f32", "role": "activation"}},

@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What was printed, where a caller wants it instead of the process's streams.
+/// Printed texts, where a caller wants them instead of the process's streams.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
     /// All of standard output.
