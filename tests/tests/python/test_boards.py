@@ -23,7 +23,8 @@ class Boards(Case):
         self.assertEqual(bench.figures, expected)
         self.assertSame(bench.steps["instructions"], np.array([step["instructions"] for step in steps]))
         self.assertEqual(list(bench.steps["name"]), [step["name"] for step in steps])
-        self.assertLessEqual(bench.steps["instructions"].sum(), bench.instructions)
+        # Step by step it is counted in a run of its own.
+        self.assertLess(abs(bench.steps["instructions"].sum() - bench.instructions), 0.01 * bench.instructions)
         ran = self.ran(self.folder / "m.bin", {"image": images()[:2]}, "--on", "qemu:mps2-an386")
         self.assertSame(model.run(images()[:2], on="qemu:mps2-an386"), ran[model.outputs[0].name])
         self.assertIn("instructions", model.report(on="qemu:mps2-an386"))
