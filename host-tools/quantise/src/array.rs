@@ -98,7 +98,7 @@ impl Array {
     ///
     /// # Errors
     /// [`crate::error::ErrorKind::Input`] where it is no array of numbers.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
         let npy = Npy::parse(bytes).map_err(|wrong| not_an_array(&wrong))?;
         Ok(Self::of(&npy))
     }

@@ -4,6 +4,7 @@ mod bench;
 mod bench_pieces;
 mod beside;
 mod borders;
+pub mod calls;
 mod compare;
 mod diagnostic;
 mod diff;
@@ -41,8 +42,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use program::run_to_the_end;
+use program::{Verdict, run_to_the_end};
 
+use crate::Result;
 use crate::pieces::PiecesFile;
 
 /// Looks into model files, runs them on this host or on emulated boards, and compares them with references.
@@ -109,7 +111,12 @@ pub fn commands() -> [clap::Command; 2] {
 
 /// The program `arenite`.
 pub fn main() -> ExitCode {
-    run_to_the_end(|cli: Cli| match cli.command {
+    run_to_the_end(work)
+}
+
+/// The work of a command of `arenite`.
+fn work(cli: Cli) -> Result<Verdict> {
+    match cli.command {
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Run(args) => run::run(&args),
@@ -133,7 +140,7 @@ pub fn main() -> ExitCode {
         Command::Flash(args) => flash::run(&args),
         Command::Update(args) => update::run(&args),
         Command::ExplainCode(args) => explain::run(&args),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What the programs share: arguments in, an exit status out, and how results are printed.
 
 use std::error::Error as _;
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::process::ExitCode;
@@ -26,12 +27,9 @@ pub(super) enum Verdict {
 /// A whole program: signals, arguments, work, and the exit status that the contract gives to what came of it.
 pub(super) fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>) -> ExitCode {
     files::signals::watch();
-    let mut command = helped(A::command());
-    let matches = command.try_get_matches_from_mut(std::env::args_os());
-    let arguments = matches.and_then(|matches| A::from_arg_matches(&matches).map_err(|e| e.format(&mut command)));
-    let result = match arguments {
+    let result = match parsed::<A>(std::env::args_os()) {
         Ok(arguments) => work(arguments),
-        Err(e) if e.use_stderr() => {
+        Err((e, command)) if e.use_stderr() => {
             if let Some(planned) = planned::refusal(command.get_name(), &e) {
                 print::note(diagnostic::text(&planned, Style::of_stderr()));
                 return ExitCode::from(1);
@@ -44,7 +42,7 @@ pub(super) fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>)
             return ExitCode::from(2);
         }
         // Help and version are results.
-        Err(e) => {
+        Err((e, _)) => {
             let (page, style) = (e.render(), Style::of(std::io::stdout().is_terminal()));
             let text = match style {
                 Style::Coloured => page.ansi().to_string(),
@@ -63,6 +61,29 @@ pub(super) fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>)
             ExitCode::from(if error.kind() == ErrorKind::Usage { 2 } else { 1 })
         }
     }
+}
+
+/// The arguments of a command line, its first word the program's name; else what clap says, and the command that says it.
+pub(super) fn parsed<A: Parser>(
+    words: impl IntoIterator<Item = OsString>,
+) -> std::result::Result<A, (clap::Error, Box<clap::Command>)> {
+    let mut command = helped(A::command());
+    let matches = command.try_get_matches_from_mut(words);
+    let arguments = matches.and_then(|matches| A::from_arg_matches(&matches).map_err(|e| e.format(&mut command)));
+    arguments.map_err(|error| (error, Box::new(command)))
+}
+
+/// As [`parsed`], for callers that want one kind of error; help and version are errors as well.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] with clap's text, [`ErrorKind::Unsupported`] for what is planned.
+pub(super) fn read<A: Parser>(words: impl IntoIterator<Item = OsString>) -> Result<A> {
+    parsed(words).map_err(|(e, command)| {
+        planned::refusal(command.get_name(), &e).unwrap_or_else(|| {
+            let text = no_number(&e).unwrap_or_else(|| e.render().to_string());
+            Error::new(ErrorKind::Usage, text.trim_start_matches("error: ").trim_end())
+        })
+    })
 }
 
 /// What is said of a value that is no number: the standard library's words are for programmers.

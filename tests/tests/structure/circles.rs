@@ -124,8 +124,17 @@ fn no_file_of_the_other_crates_imports_itself_by_way_of_others() {
 
 /// `from . import a`, `from ._b import c`, `import arenite_trace.d`, wherever they stand.
 #[test]
-fn no_file_of_the_python_package_imports_itself_by_way_of_others() {
-    let folder = root().join("host-tools/python/arenite_trace");
+fn no_file_of_the_python_packages_imports_itself_by_way_of_others() {
+    let graphs = ["arenite", "arenite_trace"].map(imports_of_package);
+    for graph in graphs {
+        assert!(graph.values().map(BTreeSet::len).sum::<usize>() > 3, "{graph:?}");
+        let circles = circles(&graph);
+        assert!(circles.is_empty(), "{circles:#?}");
+    }
+}
+
+fn imports_of_package(package: &str) -> Graph {
+    let folder = root().join("host-tools/python").join(package);
     let files: Vec<PathBuf> = sources(&folder, "py");
     let by_name = |name: &str| {
         let file = folder.join(if name.is_empty() {
@@ -135,6 +144,8 @@ fn no_file_of_the_python_package_imports_itself_by_way_of_others() {
         });
         files.contains(&file).then_some(file)
     };
+    let is_within =
+        |module: &str| module == package || module.strip_prefix(package).is_some_and(|rest| rest.starts_with('.'));
     let mut graph = Graph::new();
     for file in &files {
         let text = fs::read_to_string(file).expect("a source");
@@ -147,17 +158,15 @@ fn no_file_of_the_python_package_imports_itself_by_way_of_others() {
             let names: Vec<&str> = match words.as_slice() {
                 ["from", ".", "import", names @ ..] => names.to_vec(),
                 ["from", module, "import", ..] if module.starts_with('.') => vec![&module[1..]],
-                ["from" | "import", module, ..] if module.starts_with("arenite_trace") => {
-                    vec![module.trim_start_matches("arenite_trace").trim_start_matches('.')]
+                ["from" | "import", module, ..] if is_within(module) => {
+                    vec![module.trim_start_matches(package).trim_start_matches('.')]
                 }
                 _ => continue,
             };
             into.extend(names.into_iter().filter_map(by_name).filter(|other| other != file));
         }
     }
-    assert!(graph.values().map(BTreeSet::len).sum::<usize>() > 3, "{graph:?}");
-    let circles = circles(&graph);
-    assert!(circles.is_empty(), "{circles:#?}");
+    graph
 }
 
 /// The test of the test: crates written here, with a circle of each kind.

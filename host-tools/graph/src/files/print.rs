@@ -1,5 +1,6 @@
 //! Standard output and standard error. Neither ever ends the program with a panic.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Write};
 #[cfg(feature = "tools")]
@@ -10,11 +11,50 @@ use indicatif::ProgressBar;
 
 use crate::error::{Error, ErrorKind, Result};
 
+/// Printed texts, where a caller wants them instead of the process's streams.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// All of standard output.
+    pub out: String,
+    /// The notes of standard error, without their ends of line.
+    pub notes: Vec<String>,
+}
+
+thread_local! {
+    /// Where this thread's texts go, while they are captured.
+    static CAPTURED: RefCell<Option<Captured>> = const { RefCell::new(None) };
+}
+
+/// Does `work`, and returns what this thread printed meanwhile, which the process's streams do not get. Calls within calls capture their own.
+/// Threads that `work` starts print as ever.
+pub fn captured<T>(work: impl FnOnce() -> T) -> (T, Captured) {
+    /// Puts back what was there, even where `work` unwinds.
+    struct Restored(Option<Captured>);
+    impl Drop for Restored {
+        fn drop(&mut self) {
+            CAPTURED.replace(self.0.take());
+        }
+    }
+    let before = Restored(CAPTURED.replace(Some(Captured::default())));
+    let result = work();
+    let captured = CAPTURED.take().unwrap_or_default();
+    drop(before);
+    (result, captured)
+}
+
+/// Gives `add` what this thread captures; whether it captures anything.
+fn held(add: impl FnOnce(&mut Captured)) -> bool {
+    CAPTURED.with_borrow_mut(|captured| captured.as_mut().map(add).is_some())
+}
+
 /// Prints on standard output. A reader that has seen enough (`| head`) is no failure.
 ///
 /// # Errors
 /// [`ErrorKind::Io`] where it cannot be written, such as on a full disk.
 pub fn out(text: &str) -> Result<()> {
+    if held(|captured| captured.out.push_str(text)) {
+        return Ok(());
+    }
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(refused(&e)),
@@ -39,6 +79,9 @@ pub fn above(bar: Option<ProgressBar>) {
 
 /// A line on standard error. Where that cannot be written there is nobody to tell.
 pub fn note(line: impl fmt::Display) {
+    if held(|captured| captured.notes.push(line.to_string())) {
+        return;
+    }
     let write = || {
         let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
     };
@@ -48,5 +91,31 @@ pub fn note(line: impl fmt::Display) {
     match &*BELOW.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(bar) => bar.suspend(write),
         None => write(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captured_texts_are_those_of_the_work_alone() {
+        let ((), outer) = captured(|| {
+            out("a").expect("kept");
+            let (result, inner) = captured(|| {
+                out("b\n").expect("kept");
+                note(format_args!("n{}", 1));
+                7
+            });
+            assert_eq!(
+                (result, inner.out.as_str(), &inner.notes[..]),
+                (7, "b\n", &["n1".to_string()][..])
+            );
+            let unwound = std::panic::catch_unwind(|| captured(|| std::panic::resume_unwind(Box::new(()))));
+            assert!(unwound.is_err());
+            out("c").expect("kept");
+        });
+        assert_eq!((outer.out.as_str(), outer.notes.len()), ("ac", 0));
+        assert!(!held(|_| ()), "nothing is captured any more");
     }
 }

@@ -1,0 +1,23 @@
+"""Arenite: neural networks for devices without an operating system, packed, run and measured from Python.
+
+What `pack` and `arenite` do is done here by the same code, so that results are the same, bit for bit. ``docs/python.md`` of the repository leads through it.
+"""
+
+from __future__ import annotations
+
+try:
+    from . import _native
+except ImportError as error:
+    raise ImportError(
+        f"the compiled half of arenite is not there ({error}): install the package (`pip install ./host-tools/python`); a checkout alone has the tracer, "
+        "arenite_trace"
+    ) from error
+
+from ._error import Error
+from ._model import Bench, Model, Port, Session, load
+from ._pack import pack
+from ._words import command
+
+__version__ = _native.VERSION
+
+__all__ = ["Bench", "Error", "Model", "Port", "Session", "__version__", "command", "load", "pack"]
