@@ -39,7 +39,7 @@ except ImportError:
 
 FOLDER = Path(__file__).parent.parent / "models" / "doors"
 RUNS = 3
-LARGEST = 80_000
+LARGEST = 100_000
 NETWORKS = {}
 
 
@@ -487,6 +487,8 @@ def made(name):
             nn.init.normal_(part.bias, 0, 0.3)
         elif isinstance(part, (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm)):
             nn.init.uniform_(part.weight, 0.5, 1.5)
+            if getattr(part, "bias", None) is not None:
+                nn.init.normal_(part.bias, 0, 0.3)
     return module, [torch.randn(shape) * 2 for _ in range(RUNS)]
 
 
