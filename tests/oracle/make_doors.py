@@ -5,7 +5,8 @@
     python tests/oracle/make_doors.py --check       # makes them anew, and compares with what is committed
 
 A network has NAME.trace.json (the tracer's, with NAME.safetensors), NAME.torchscript.onnx and NAME.dynamo.onnx (PyTorch's two exporters), and where
-`litert-torch` is installed NAME.tflite, whose inputs and outputs keep PyTorch's order. NAME.samples.safetensors has inputs with the outputs of the module as PyTorch computes it, for all of them.
+`litert-torch` is installed NAME.tflite, whose inputs and outputs keep PyTorch's order. NAME.samples.safetensors has inputs with the outputs of the module as
+PyTorch computes it, for all of them. A door whose exporter refuses the network is left out, and said.
 
 The seed of a network is its name. No input is square.
 """

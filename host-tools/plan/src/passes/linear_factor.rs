@@ -1,5 +1,5 @@
-//! A number that a tensor is multiplied with, or divided by, goes through what is linear into the layer that the tensor comes from: through transposes, reshapes,
-//! products of computed matrices, and a part of the layer's channels. Attention scales its queries so, exporters its keys as well.
+//! A number that a tensor is multiplied with, or divided by, goes through what is linear into the layer that the tensor comes from: through transposes,
+//! reshapes, products of computed matrices, and a part of the layer's channels. Attention scales its queries so, exporters its keys as well.
 
 use std::sync::Arc;
 
