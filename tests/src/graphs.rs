@@ -2,6 +2,7 @@
 //!
 //! It shares no code with passes, lowering and kernels, so that it can contradict them. What a trace means is judged elsewhere.
 
+use arenite::ops::pointwise::{Function, SpecialOp};
 use arenite_host::Error;
 use arenite_host::graph::{
     BinaryOp, Conv2dAttrs, Graph, Layout, Op, Padding2d, PoolAttrs, ReduceKind, Role, TensorId, TensorKind, UnaryKind,
@@ -51,6 +52,8 @@ pub fn evaluate(graph: &Graph, weights: &Weights, inputs: &[Vec<f32>]) -> Result
         .collect())
 }
 
+const HARD_SIGMOID: UnaryKind = UnaryKind::Function(Function::Special(SpecialOp::HardSigmoid));
+
 fn array(shape: &[usize], values: impl Iterator<Item = f64>) -> Values {
     ArrayD::from_shape_vec(IxDyn(shape), values.collect()).expect("as many values as the shape says")
 }
@@ -90,7 +93,10 @@ fn operator(op: &Op, operands: &[&Values], shape: &[usize]) -> Values {
             other => panic!("no dialect's network here has {other:?}"),
         },
         Op::Unary(UnaryKind::Relu) => x.mapv(|v| v.max(0.0)),
+        Op::Unary(UnaryKind::Relu6) => x.mapv(|v| v.clamp(0.0, 6.0)),
         Op::Unary(kind) if *kind == UnaryKind::TANH => x.mapv(f64::tanh),
+        Op::Unary(kind) if *kind == UnaryKind::EXP => x.mapv(f64::exp),
+        Op::Unary(kind) if *kind == HARD_SIGMOID => x.mapv(|v| (v / 6.0 + 0.5).clamp(0.0, 1.0)),
         Op::Affine => x * operands[1] + operands[2],
         Op::BatchNorm { axis, epsilon } => {
             let mut result = x.clone();
@@ -134,6 +140,17 @@ fn operator(op: &Op, operands: &[&Values], shape: &[usize]) -> Values {
             let mut result = x.clone();
             for &axis in axes.iter().rev() {
                 result = result.mean_axis(Axis(axis)).expect("no empty axis");
+            }
+            array(shape, result.iter().copied())
+        }
+        Op::Reduce {
+            kind: ReduceKind::Max,
+            axes,
+            ..
+        } => {
+            let mut result = x.clone();
+            for &axis in axes.iter().rev() {
+                result = result.fold_axis(Axis(axis), f64::NEG_INFINITY, |a, b| a.max(*b));
             }
             array(shape, result.iter().copied())
         }

@@ -3,6 +3,7 @@
 //! The oracle is loops in f64 over the graph as an importer gives it (`tests/src/graphs.rs`), before any pass.
 
 mod affine;
+mod doors;
 mod files;
 mod network;
 #[path = "../importer_limits/onnx_file.rs"]

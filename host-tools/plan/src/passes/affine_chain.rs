@@ -2,15 +2,21 @@
 //! or those of the layer behind. Those in a row become one. Only in networks of floats, for results change by roundings: integers that a file
 //! states stay what they are.
 //!
+//! A hard sigmoid between two layers is the clamp of the first one, for its sum and its quotient are such constants.
+//!
 //! In front of a layer with padding a factor is exact, a sum is not: zeros are padded behind it.
 
 use std::sync::Arc;
 
-use super::constants::{binary, constant, either, filled, known, reshape, states_integers, value};
+use arenite::ops::pointwise::{Function, SpecialOp};
+
+use super::constants::{binary, constant, either, filled, known, states_integers};
+use super::layer_constants::{Layer, Step, activation, channel_axis};
 use super::rewrite::{Rewriter, rewrite_all};
+use super::{identity, linear_factor};
 use crate::error::Result;
 use crate::graph::data::ExprOp;
-use crate::graph::{Activation, BinaryOp, Expr, Graph, Layout, Node, NodeId, Op, Padding2d, TensorId};
+use crate::graph::{Activation, BinaryOp, DType, Expr, Graph, Node, NodeId, Op, Tensor, TensorId, UnaryKind};
 
 /// Most rounds: each lets what has merged merge once more.
 const MOST_ROUNDS: usize = 16;
@@ -24,8 +30,15 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
     }
     for _ in 0..MOST_ROUNDS {
         let mut changed = false;
+        // Factors that have gone elsewhere leave identities.
+        identity::run(graph)?;
         rewrite_all(graph, |net, id| {
-            let done = behind_layer(net, id) || merge(net, id) || reorder(net, id) || ahead_of_layer(net, id);
+            let done = behind_layer(net, id)
+                || merge(net, id)
+                || reorder(net, id)
+                || ahead_of_layer(net, id)
+                || hard_sigmoid(net, id)
+                || linear_factor::fold(net, id);
             changed |= done;
             done
         });
@@ -34,150 +47,6 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// `x op constant`, of x's shape.
-#[derive(Clone)]
-pub(super) struct Step {
-    pub(super) x: TensorId,
-    pub(super) op: ExprOp,
-    pub(super) constant: Arc<Expr>,
-    pub(super) activation: Activation,
-}
-
-impl Step {
-    pub(super) fn of(graph: &Graph, node: &Node) -> Option<Self> {
-        let (&Op::Binary { kind, activation }, &[Some(a), Some(b)], &[y]) =
-            (&node.op, &node.inputs[..], &node.outputs[..])
-        else {
-            return None;
-        };
-        let op = match kind {
-            BinaryOp::Add => ExprOp::Add,
-            BinaryOp::Sub => ExprOp::Sub,
-            BinaryOp::Mul => ExprOp::Mul,
-            BinaryOp::Div => ExprOp::Div,
-            _ => return None,
-        };
-        let commutes = matches!(op, ExprOp::Add | ExprOp::Mul);
-        let (x, c) = if commutes && graph.tensor(a).is_const() {
-            (b, a)
-        } else {
-            (a, b)
-        };
-        let constant = value(graph, c)?;
-        let same = graph.tensor(x).shape == graph.tensor(y).shape;
-        // What `--preprocess` adds has a fold of its own.
-        if graph.tensor(x).is_const()
-            || !same
-            || node.kind == "preprocess"
-            || (op == ExprOp::Div && !divides(&constant))
-        {
-            return None;
-        }
-        Some(Self {
-            x,
-            op,
-            constant,
-            activation,
-        })
-    }
-
-    fn elements(&self) -> usize {
-        self.constant.shape().iter().product()
-    }
-
-    /// Whether it multiplies or divides.
-    fn scales(&self) -> bool {
-        matches!(self.op, ExprOp::Mul | ExprOp::Div)
-    }
-
-    /// The constant as one number for each index of `axis`, or one for all.
-    fn along(&self, axis: usize, shape: &[usize]) -> Option<Arc<Expr>> {
-        let own = self.constant.shape();
-        if own.iter().product::<usize>() == 1 {
-            return Some(reshape(&self.constant, vec![1]));
-        }
-        let skipped = shape.len().checked_sub(own.len())?;
-        let extent = |at: usize| at.checked_sub(skipped).map_or(1, |at| own[at]);
-        let channels = shape[axis];
-        let fits = (0..shape.len()).all(|at| extent(at) == if at == axis { channels } else { 1 });
-        fits.then(|| reshape(&self.constant, vec![channels]))
-    }
-}
-
-/// Whether every number of a constant is known and divides: no quotient of usual numbers leaves what f32 has.
-fn divides(constant: &Expr) -> bool {
-    let usual = |value: &f32| (1e-18..1e18).contains(&value.abs());
-    known(constant).is_some_and(|values| values.iter().all(usual))
-}
-
-/// The layer's weights and bias, and the axis of channels in its operand (`0`) or result (`1`).
-struct Layer {
-    weights: Arc<Expr>,
-    bias: Option<Arc<Expr>>,
-    /// Output channels.
-    channels: usize,
-    groups: usize,
-    padded: bool,
-}
-
-impl Layer {
-    fn of(net: &Rewriter<'_>, node: &Node) -> Option<Self> {
-        let (groups, padded) = match &node.op {
-            Op::Conv2d(attrs) => (attrs.groups, attrs.padding != Padding2d::default()),
-            Op::Linear { .. } => (1, false),
-            _ => return None,
-        };
-        let weights = node.inputs.get(1).copied().flatten()?;
-        let bias = match node.inputs.get(2).copied().flatten() {
-            Some(bias) => Some(value(net.graph, bias)?),
-            None => None,
-        };
-        let own = value(net.graph, weights)?;
-        // A residual is added behind the bias; weights that another layer reads would be there twice.
-        (node.inputs.len() <= 3 && net.reads(weights) == 1 && groups > 0).then(|| Self {
-            channels: own.shape()[0],
-            weights: own,
-            bias,
-            groups,
-            padded,
-        })
-    }
-
-    fn bias(&self) -> Arc<Expr> {
-        let none = || filled(0.0, vec![self.channels]);
-        self.bias.clone().unwrap_or_else(none)
-    }
-
-    /// The node with these weights and this bias.
-    fn write(&self, graph: &mut Graph, node: &Node, weights: Option<Arc<Expr>>, bias: Option<Arc<Expr>>) -> Node {
-        let mut node = node.clone();
-        if let Some(weights) = weights {
-            node.inputs[1] = Some(constant(graph, format!("{}: folded weights", node.name), weights));
-        }
-        if let Some(bias) = bias {
-            node.inputs.resize(3, None);
-            node.inputs[2] = Some(constant(graph, format!("{}: folded bias", node.name), bias));
-        }
-        node
-    }
-}
-
-/// The axis of a layer's channels in a tensor that it reads or writes.
-fn channel_axis(op: &Op, rank: usize) -> usize {
-    match op {
-        Op::Conv2d(attrs) if attrs.layout == Layout::Nchw => 1,
-        _ => rank - 1,
-    }
-}
-
-fn activation(op: &mut Op) -> Option<&mut Activation> {
-    match op {
-        Op::Conv2d(attrs) => Some(&mut attrs.activation),
-        Op::Linear { activation } => Some(activation),
-        _ => None,
-    }
 }
 
 /// Into the layer that computes the operand.
@@ -201,18 +70,12 @@ fn behind_layer(net: &mut Rewriter<'_>, id: NodeId) -> bool {
         Some(own) if *own == Activation::None => *own = step.activation,
         _ => return false,
     }
-    let (weights, bias) = if step.scales() {
-        let mut column = vec![1; layer.weights.shape().len()];
-        column[0] = numbers.shape()[0];
-        let weights = binary(step.op, Arc::clone(&layer.weights), reshape(&numbers, column));
-        (
-            Some(weights),
-            layer.bias.clone().map(|bias| binary(step.op, bias, numbers)),
-        )
+    let merged = if step.scales() {
+        layer.scaled(net.graph, &first, step.op, &numbers)
     } else {
-        (None, Some(binary(step.op, layer.bias(), numbers)))
+        let bias = binary(step.op, layer.bias(), numbers);
+        layer.write(net.graph, &first, None, Some(bias))
     };
-    let merged = layer.write(net.graph, &first, weights, bias);
     let outputs = node.outputs;
     net.merge(before, id, Node { outputs, ..merged });
     true
@@ -252,21 +115,6 @@ fn ahead_of_layer(net: &mut Rewriter<'_>, id: NodeId) -> bool {
     inputs[0] = Some(step.x);
     net.merge(before, id, Node { inputs, ..merged });
     true
-}
-
-impl Layer {
-    /// The weights times, or divided by, a number for each input channel, or one for all.
-    fn by_input(&self, op: ExprOp, numbers: &Arc<Expr>) -> Arc<Expr> {
-        let shape = self.weights.shape();
-        let inner = shape.last().copied().unwrap_or(1);
-        if numbers.shape() == [1] {
-            return binary(op, Arc::clone(&self.weights), Arc::clone(numbers));
-        }
-        let rows = shape.iter().product::<usize>() / self.groups / inner.max(1);
-        let grouped = reshape(&self.weights, vec![self.groups, rows, inner]);
-        let numbers = reshape(numbers, vec![self.groups, 1, inner]);
-        reshape(&binary(op, grouped, numbers), shape)
-    }
 }
 
 /// Two of a kind in a row are one.
@@ -328,6 +176,51 @@ fn reorder(net: &mut Rewriter<'_>, id: NodeId) -> bool {
     net.set(before, Node { name, ..product });
     let sum = written(net.graph, id, between, first.op, offset, second.activation);
     net.set(id, sum);
+    true
+}
+
+/// A hard sigmoid between two layers, the second of which is `id`, is the clamp of the first: its sum and its quotient are theirs.
+fn hard_sigmoid(net: &mut Rewriter<'_>, id: NodeId) -> bool {
+    let layer = |node: NodeId| {
+        let node = &net.graph.nodes[node.0];
+        Layer::of(net, node).and(activation(&mut node.op.clone()).copied())
+    };
+    let fed = |reader: NodeId| net.feeder(net.graph.nodes[reader.0].inputs.first().copied().flatten()?, reader);
+    let Some(between) = layer(id).and_then(|_| fed(id)) else {
+        return false;
+    };
+    let node = net.graph.nodes[between.0].clone();
+    let is_hard_sigmoid = node.op == Op::Unary(UnaryKind::Function(Function::Special(SpecialOp::HardSigmoid)));
+    if !is_hard_sigmoid || fed(between).and_then(layer) != Some(Activation::None) {
+        return false;
+    }
+    let shape = net.graph.tensor(node.outputs[0]).shape.clone();
+    let [shifted, clamped] = ["shifted", "clamped"].map(|what| {
+        let name = format!("{} ({what})", node.name);
+        net.graph.add_tensor(Tensor::activation(name, &shape, DType::F32))
+    });
+    let [three, six] =
+        [3.0, 6.0].map(|number| constant(net.graph, format!("{}: constant", node.name), filled(number, vec![1])));
+    let step = |kind, x: TensorId, by: TensorId, y: TensorId, what: &str| Node {
+        name: format!("{} ({what})", node.name),
+        op: Op::Binary {
+            kind,
+            activation: Activation::None,
+        },
+        inputs: vec![Some(x), Some(by)],
+        outputs: vec![y],
+        ..node.clone()
+    };
+    let Some(x) = node.inputs[0] else { return false };
+    net.insert_before(between, step(BinaryOp::Add, x, three, shifted, "shifted"));
+    net.insert_before(id, step(BinaryOp::Div, clamped, six, node.outputs[0], "scaled"));
+    let clamp = Node {
+        op: Op::Unary(UnaryKind::Relu6),
+        inputs: vec![Some(shifted)],
+        outputs: vec![clamped],
+        ..node
+    };
+    net.set(between, clamp);
     true
 }
 

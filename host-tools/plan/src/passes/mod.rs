@@ -12,7 +12,9 @@ mod functions;
 mod fuse_activation;
 mod fuse_residual;
 mod identity;
+mod layer_constants;
 mod layout;
+mod linear_factor;
 mod matmul;
 mod pad;
 mod padded_average;
@@ -21,6 +23,7 @@ pub mod recognise_softmax;
 mod region;
 mod region_rewrite;
 mod rewrite;
+mod rows;
 mod simplify;
 mod softmax_axis;
 mod views;
@@ -72,6 +75,12 @@ pub const PASSES: &[Pass] = &[
         name: "simplify what moves nothing",
         stage: Stage::Fold,
         run: simplify::run,
+    },
+    // Before views move: a sum that is a bias would part from its layer.
+    Pass {
+        name: "linear layers take operands of any axes",
+        stage: Stage::Fold,
+        run: rows::run,
     },
     Pass {
         name: "move reshapes and transposes",

@@ -1,9 +1,13 @@
 //! Operators that leave their operand as it is, and those that only change its extents, become identities and reshapes. Consecutive reshapes become one.
 
+use super::constants::{known, value};
 use super::identity;
 use super::layout::moves_nothing;
 use crate::error::Result;
-use crate::graph::{Activation, Graph, Node, Op, Padding2d, PoolAttrs, TensorId};
+use crate::graph::{Activation, BinaryOp, DType, Graph, Layout, Node, Op, Padding2d, PoolAttrs, ReduceKind, TensorId};
+
+/// The largest constant that is looked at for whether it changes anything.
+const MOST_CHANNELS: usize = 1 << 16;
 
 pub(super) fn run(graph: &mut Graph) -> Result<()> {
     for index in 0..graph.nodes.len() {
@@ -11,6 +15,12 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
             let node = &mut graph.nodes[index];
             node.op = op;
             node.inputs.truncate(1);
+        } else if let Some(x) = neutral(graph, &graph.nodes[index]) {
+            let node = &mut graph.nodes[index];
+            node.op = Op::Identity;
+            node.inputs = vec![Some(x)];
+        } else if let Some(op) = plainer(graph, &graph.nodes[index]) {
+            graph.nodes[index].op = op;
         }
     }
     join_reshapes(graph);
@@ -47,6 +57,64 @@ fn simpler(graph: &Graph, node: &Node) -> Option<Op> {
     hands_on.then_some(if same { Op::Identity } else { Op::Reshape })
 }
 
+/// The operand of a product with ones, or of a sum with zeros, for each channel: what exporters write of a normalisation that scales behind its groups.
+fn neutral(graph: &Graph, node: &Node) -> Option<TensorId> {
+    let (&Op::Binary { kind, activation }, &[Some(a), Some(b)], &[y]) = (&node.op, &node.inputs[..], &node.outputs[..])
+    else {
+        return None;
+    };
+    let (number, commutes) = match kind {
+        BinaryOp::Mul => (1.0, true),
+        BinaryOp::Add => (0.0, true),
+        BinaryOp::Div => (1.0, false),
+        BinaryOp::Sub => (0.0, false),
+        _ => return None,
+    };
+    let (x, constant) = if commutes && graph.tensor(a).is_const() {
+        (b, a)
+    } else {
+        (a, b)
+    };
+    let same = graph.tensor(x).shape == graph.tensor(y).shape && !graph.tensor(x).is_const();
+    if !same || activation != Activation::None || graph.tensor(constant).elements() > MOST_CHANNELS {
+        return None;
+    }
+    let values = known(&*value(graph, constant)?)?;
+    values.iter().all(|&value| value == number).then_some(x)
+}
+
+/// The same operator in the form that stands for all: reductions name no axis of extent 1, and a maximum over the whole plane is a reduction.
+fn plainer(graph: &Graph, node: &Node) -> Option<Op> {
+    let x = graph.tensor(*node.inputs.first()?.as_ref()?);
+    match &node.op {
+        Op::Reduce {
+            kind,
+            axes,
+            keep_dims: true,
+        } => {
+            let long: Vec<usize> = axes.iter().copied().filter(|&axis| x.shape[axis] > 1).collect();
+            (long.len() < axes.len() && !long.is_empty()).then_some(Op::Reduce {
+                kind: *kind,
+                axes: long,
+                keep_dims: true,
+            })
+        }
+        Op::MaxPool2d(attrs) if x.dtype == DType::F32 && attrs.activation == Activation::None => {
+            let axes = match attrs.layout {
+                Layout::Nchw => [2, 3],
+                Layout::Nhwc => [1, 2],
+            };
+            let whole = attrs.kernel == axes.map(|axis| x.shape[axis]) && attrs.padding == Padding2d::default();
+            whole.then_some(Op::Reduce {
+                kind: ReduceKind::Max,
+                axes: axes.to_vec(),
+                keep_dims: true,
+            })
+        }
+        _ => None,
+    }
+}
+
 fn one_element(attrs: &PoolAttrs) -> bool {
     let window = attrs.kernel == [1, 1] && attrs.stride == [1, 1];
     window && attrs.padding == Padding2d::default() && attrs.activation == Activation::None
@@ -70,6 +138,11 @@ fn join_reshapes(graph: &mut Graph) {
         node.op = if same { Op::Identity } else { Op::Reshape };
         node.inputs = vec![Some(source)];
     }
+    drop_unread(graph);
+}
+
+/// Reshapes that nobody reads go.
+pub(super) fn drop_unread(graph: &mut Graph) {
     let mut reads = vec![0_usize; graph.tensors.len()];
     let read = graph.nodes.iter().flat_map(|node| node.inputs.iter().flatten());
     read.chain(&graph.outputs).for_each(|id| reads[id.0] += 1);
@@ -85,7 +158,7 @@ fn join_reshapes(graph: &mut Graph) {
 }
 
 /// What a reshape reads and writes.
-fn reshaped(graph: &Graph, index: usize) -> Option<(TensorId, TensorId)> {
+pub(super) fn reshaped(graph: &Graph, index: usize) -> Option<(TensorId, TensorId)> {
     match (
         &graph.nodes[index].op,
         &graph.nodes[index].inputs[..],

@@ -123,9 +123,10 @@ fn gain(graph: &Graph, regions: &Regions, region: &Region, frame: &Frame) -> Opt
     let mut gain = count(before.len() + behind.len()) - count(entries.len() + exits.len());
     gain -= i32::from(parts_behind) + i32::from(parts_before);
     gain -= region.nodes.iter().map(|&node| turned(graph, node, frame)).sum::<i32>();
-    let fuses = region.nodes.iter().any(|&node| is_taken_up(&graph.nodes[node.0].op))
-        && ((follows_layer && entries.is_empty() && !parts_before)
-            || (leads_to_layer && exits.is_empty() && !parts_behind));
+    let taken_up = |take: fn(&Op) -> bool| region.nodes.iter().any(|&node| take(&graph.nodes[node.0].op));
+    let leads = leads_to_layer && exits.is_empty() && !parts_behind;
+    let fuses = (taken_up(is_taken_up) && ((follows_layer && entries.is_empty() && !parts_before) || leads))
+        || (taken_up(|op| matches!(op, Op::Pad { .. })) && leads);
     (gain > 0 || (gain == 0 && fuses)).then_some(gain)
 }
 
