@@ -64,10 +64,10 @@ fn pair_of(names: [&str; 2], folder: &Path) -> PathBuf {
 
 /// A window of this size, light or dark.
 fn resize(browser: &mut Browser, [width, height]: [u32; 2], theme: &str) {
-    let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
-    browser.ask("Emulation.setDeviceMetricsOverride", size);
     // A scroll bar would come and go with photographs, and with it the width.
     browser.ask("Emulation.setScrollbarsHidden", json!({"hidden": true}));
+    let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+    browser.ask("Emulation.setDeviceMetricsOverride", size);
     let media = json!({"features": [{"name": "prefers-color-scheme", "value": theme}]});
     browser.ask("Emulation.setEmulatedMedia", media);
     // Pictures are drawn anew in the frame that has the new width.
