@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use arenite::Port;
 use serde::Serialize;
 
+use super::extra::{Accuracy, Extra};
 use super::layers::{Drawing, draw};
 use super::model::{self, PageStep};
 use super::names;
+use super::network;
 use super::timeline::{self, Block, PagePort};
-use super::{Accuracy, Extra, network};
 use crate::Result;
 use crate::chips::{self, Chip, Fit};
 use crate::metadata::{Metadata, NO_TENSOR};

@@ -3,6 +3,7 @@
 //! The page holds the models as JSON; its script draws them.
 
 mod data;
+mod extra;
 mod layers;
 mod model;
 mod names;
@@ -10,9 +11,9 @@ mod network;
 mod timeline;
 
 use maud::{DOCTYPE, PreEscaped, html};
-use serde::Serialize;
 
 use self::data::Shown;
+pub use self::extra::{Accuracy, Extra};
 use crate::model::ModelView;
 use crate::report::Summary;
 use crate::{Error, Result};
@@ -30,30 +31,6 @@ pub const SCRIPT: &str = concat!(
 );
 
 const STYLE: &str = include_str!("assets/style.css");
-
-/// What the page shows beyond the file itself.
-#[derive(Debug, Clone, Default)]
-pub struct Extra {
-    /// The text of the imported trace.
-    pub trace: Option<String>,
-    /// Where the model ran, and the instructions of each step.
-    pub counted: Option<(String, Vec<u64>)>,
-    /// How it answered labelled inputs.
-    pub accuracy: Option<Accuracy>,
-}
-
-/// Answers to labelled inputs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Accuracy {
-    /// Where it ran.
-    pub on: String,
-    /// Samples.
-    pub samples: usize,
-    /// Samples whose class was right.
-    pub correct: usize,
-    /// Both ends of the 95 % interval of the accuracy, 0 to 1.
-    pub interval: [f64; 2],
-}
 
 /// A model to show: the file, its summary with the sizes of the whole file, and what is known beyond it.
 #[derive(Clone, Copy)]

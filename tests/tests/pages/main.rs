@@ -325,7 +325,8 @@ fn the_graph_moves_scales_is_searched_and_saved() {
     assert!(found.contains(&(steps - 1)), "{found:?}");
     assert_eq!(texts(&mut browser, "g.node.dim").len(), steps - found.len());
     let off = browser.value(&format!(
-        "(() => {{ const f = document.getElementById('graph-frame').getBoundingClientRect(), r = document.querySelector('g.node[data-step=\"{}\"]').getBoundingClientRect();
+        "(() => {{ const f = document.getElementById('graph-frame').getBoundingClientRect(), 
+           r = document.querySelector('g.node[data-step=\"{}\"]').getBoundingClientRect();
            return [r.x + r.width / 2 - f.x - f.width / 2, r.y + r.height / 2 - f.y - f.height / 2]; }})()",
         found[0]
     ));
@@ -403,7 +404,8 @@ fn hostile_names_stay_text() {
     }
     browser.click("#save-svg");
     let found = browser.value(
-        "[typeof hacked, document.images.length, document.scripts.length, document.querySelectorAll('[onerror], [onclick]').length, document.querySelector('h1').textContent]",
+        "[typeof hacked, document.images.length, 
+           document.scripts.length, document.querySelectorAll('[onerror], [onclick]').length, document.querySelector('h1').textContent]",
     );
     assert_eq!(
         found,

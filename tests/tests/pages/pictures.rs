@@ -43,7 +43,8 @@ fn unlike(a: &Picture, b: &Picture) -> f64 {
 /// A picture of the page from the top of one part, as the documents have it. What a reader sees is the page of today.
 fn compared(browser: &mut Browser, name: &str, part: &str, height: f64) -> Picture {
     let place = browser.value(&format!(
-        "(() => {{ const r = document.querySelector({part:?}).getBoundingClientRect(); return [Math.round(r.y + scrollY), document.documentElement.clientWidth]; }})()"
+        "(() => {{ const r = document.querySelector({part:?}).getBoundingClientRect(); 
+           return [Math.round(r.y + scrollY), document.documentElement.clientWidth]; }})()"
     ));
     let [top, width] = [0, 1].map(|at| place[at].as_f64().expect("a number"));
     let found = photograph(browser, [0.0, top, width, height]);
