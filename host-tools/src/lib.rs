@@ -25,9 +25,7 @@ pub mod pieces;
 pub mod self_test;
 pub mod sign;
 
-#[cfg(feature = "tools")]
-pub use arenite_board::chips;
-pub use arenite_board::{board, worst};
+pub use arenite_board::{board, chips, worst};
 pub use arenite_graph::{
     Error, ErrorKind, Result, accelerator, error, files, graph, metadata, model, program, report, stage, weights,
 };

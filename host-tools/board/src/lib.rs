@@ -7,10 +7,9 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod board;
-#[cfg(feature = "tools")]
 pub mod chips;
 pub mod worst;
 
 #[cfg(feature = "tools")]
-use arenite_graph::{error, files, spelling};
-use arenite_graph::{model, report};
+use arenite_graph::files;
+use arenite_graph::{error, model, report, spelling};

@@ -112,7 +112,10 @@ fn open(path: &Path, target: &str, weights: Option<String>) -> Result<Opened> {
     let mut summary = view.summary()?;
     summary.model_bytes += file.envelope().map_or(0, |_| sign::ENVELOPE_BYTES);
     tell_worst(&mut summary, view.target_name(), &view.steps()?, view.weights());
-    let extra = Extra { trace, counted: None };
+    let extra = Extra {
+        trace,
+        ..Extra::default()
+    };
     let page = page(&view, &summary, &extra)?;
     let sha256 = hex(file.whole());
     if !packed {

@@ -16,6 +16,7 @@ use crate::array::Array;
 use crate::files::paths::shown;
 use crate::files::print::out as print_out;
 use crate::model::ModelFile;
+use crate::page::Accuracy;
 use crate::report::grouped;
 use crate::{Error, Result};
 
@@ -97,27 +98,20 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         let view = file.view()?;
         let given = assign(&args.inputs, &view.inputs, "input")?;
         let sequence = read_inputs(&given, &view.inputs, &mut arrays)?;
-        if sequence.runs.len() != right.len() {
-            return Err(Error::input(format!("{} labels", right.len()))
-                .in_file(&args.labels)
-                .expected(format!("{}, one for each sample", sequence.runs.len())));
-        }
+        one_for_each(&sequence.runs, (&args.labels, &right))?;
         for &on in &args.on {
             let how = How {
                 reset_each: args.reset_each,
                 profile: false,
                 timeout: Duration::from_secs(args.timeout),
             };
-            let outcome = execute(&file, on, &sequence.runs, how)?;
-            let scores = stack(&outcome, &view.outputs, true);
-            let scores = scores
-                .first()
-                .ok_or_else(|| Error::internal("the model has no output").in_file(model))?;
-            let answers = Answers::of_scores(scores, right.len()).map_err(|e| e.in_file(model))?;
-            let count = outcome.instructions.len() as u64;
-            let mut evaluation = answers.judged(model, on.name(), view.metadata()?.labels, args, &right)?;
-            evaluation.instructions = (count > 0).then(|| outcome.instructions.iter().sum::<u64>() / count);
-            evaluations.push(evaluation);
+            evaluations.push(evaluate(
+                (model, &file),
+                on,
+                &sequence.runs,
+                how,
+                (&args.labels, &right),
+            )?);
         }
     }
     if let Some(path) = &args.reference {
@@ -126,7 +120,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
             .first()
             .map(|first| first.labels.clone())
             .unwrap_or_default();
-        evaluations.push(answers.judged(path, REFERENCE, names, args, &right)?);
+        evaluations.push(answers.judged(path, REFERENCE, names, (&args.labels, &right))?);
     }
     let pair = |first: usize, second: usize| {
         let chosen = [first, second].map(|index| &evaluations[index].chosen[..]);
@@ -149,6 +143,58 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         print_out(&text(&report))?
     }
     Ok(Verdict::Good)
+}
+
+/// The accuracy of a model on this host, for a page.
+pub(super) fn accuracy(model: &Path, file: &ModelFile, inputs: &[String], labelled: &Path) -> Result<Accuracy> {
+    let right = labels(labelled)?;
+    let view = file.view()?;
+    let given = assign(inputs, &view.inputs, "input")?;
+    let sequence = read_inputs(&given, &view.inputs, &mut Arrays::default())?;
+    one_for_each(&sequence.runs, (labelled, &right))?;
+    let how = How {
+        reset_each: false,
+        profile: false,
+        timeout: Duration::MAX,
+    };
+    let found = evaluate((model, file), Machine::Host, &sequence.runs, how, (labelled, &right))?;
+    Ok(Accuracy {
+        on: found.board.to_string(),
+        samples: found.samples,
+        correct: found.correct,
+        interval: found.interval,
+    })
+}
+
+/// Labels of a file are as many as samples.
+fn one_for_each(runs: &[Vec<Vec<u8>>], (labelled, right): (&Path, &[usize])) -> Result<()> {
+    if runs.len() == right.len() {
+        return Ok(());
+    }
+    Err(Error::input(format!("{} labels", right.len()))
+        .in_file(labelled)
+        .expected(format!("{}, one for each sample", runs.len())))
+}
+
+/// One model in one place.
+fn evaluate(
+    (model, file): (&Path, &ModelFile),
+    on: Machine,
+    runs: &[Vec<Vec<u8>>],
+    how: How,
+    labelled: (&Path, &[usize]),
+) -> Result<Evaluation> {
+    let view = file.view()?;
+    let outcome = execute(file, on, runs, how)?;
+    let scores = stack(&outcome, &view.outputs, true);
+    let scores = scores
+        .first()
+        .ok_or_else(|| Error::internal("the model has no output").in_file(model))?;
+    let answers = Answers::of_scores(scores, labelled.1.len()).map_err(|e| e.in_file(model))?;
+    let count = outcome.instructions.len() as u64;
+    let mut evaluation = answers.judged(model, on.name(), view.metadata()?.labels, labelled)?;
+    evaluation.instructions = (count > 0).then(|| outcome.instructions.iter().sum::<u64>() / count);
+    Ok(evaluation)
 }
 
 /// The class chosen for each sample.
@@ -188,8 +234,7 @@ impl Answers {
         model: &Path,
         board: &'static str,
         labels: Vec<String>,
-        args: &Args,
-        right: &[usize],
+        (labelled, right): (&Path, &[usize]),
     ) -> Result<Evaluation> {
         let Self { mut classes, chosen } = self;
         if board == REFERENCE {
@@ -202,7 +247,7 @@ impl Answers {
                 shown(model).display()
             );
             return Err(Error::input(format!("label {label}"))
-                .in_file(&args.labels)
+                .in_file(labelled)
                 .expected(expected));
         }
         if classes > MAX_CLASSES {

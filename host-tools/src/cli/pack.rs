@@ -229,7 +229,7 @@ fn page_of(draft: &Draft, packed: &mut Packed, network: &Options, page: &Output)
     let file = ModelFile::of(draft.file(), &network.output).map_err(io)?;
     let extra = Extra {
         trace: packed.dump.take(),
-        counted: None,
+        ..Extra::default()
     };
     let text = crate::page::page(&file.view()?, &packed.summary, &extra)?;
     page.draft_of(text.as_bytes()).map_err(io)

@@ -1,4 +1,4 @@
-//! `arenite report`: a model as one HTML page.
+//! `arenite report`: a model, or two side by side, as one HTML page.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use arenite::Target;
 
 use super::borders::BorderOptions;
+use super::eval;
 use super::machine::Machine;
 use super::outcome::{How, execute};
 use super::program::Verdict;
@@ -14,7 +15,7 @@ use crate::files::{self, Output, Print};
 use crate::import::ImportOptions;
 use crate::model::{ModelFile, ModelView};
 use crate::pack::{Options, dump::Dump, front};
-use crate::page::{Extra, page};
+use crate::page::{Extra, Subject, pages};
 use crate::report::grouped;
 use crate::stage::Stage;
 use crate::{Error, ErrorKind, Result, sign};
@@ -47,12 +48,22 @@ pub(super) struct Args {
     /// The wall time that a board gets.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     timeout: u64,
+    /// Another model, which the page shows side by side with the first.
+    #[arg(long, value_name = "MODEL")]
+    beside: Option<PathBuf>,
+    /// Inputs of both models, one sample for each index of the leading axis: the page tells the accuracy on this host.
+    #[arg(long, value_name = "[NAME=]X.npy", num_args = 1.., requires = "labels")]
+    inputs: Vec<String>,
+    /// The right class of each sample: integers, one for each sample.
+    #[arg(long, value_name = "Y.npy", requires = "inputs")]
+    labels: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
     let output = Output::to(&args.output)?;
     output.differs_from(&args.model)?;
-    args.trace.iter().try_for_each(|trace| output.differs_from(trace))?;
+    let mut read = args.trace.iter().chain(&args.beside).chain(&args.labels);
+    read.try_for_each(|path| output.differs_from(path))?;
     if args.trace.is_none() && !args.borders.is_empty() {
         return Err(Error::new(
             ErrorKind::Usage,
@@ -65,21 +76,35 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
             .expected("the one that the model was packed from"));
     }
     let print = Print::beside([&output], false)?;
-    let file = ModelFile::open(&args.model)?;
-    let view = file.view()?;
-    let mut summary = view.summary()?;
-    summary.model_bytes += file.envelope().map_or(0, |_| sign::ENVELOPE_BYTES);
-    tell_worst(&mut summary, view.target_name(), &view.steps()?, view.weights());
-    let extra = Extra {
-        trace: args.trace.as_ref().map(|_| trace(args, &output, &view)).transpose()?,
-        counted: args.on.map(|on| counted(args, &file, &view, on)).transpose()?,
-    };
-    let page = page(&view, &summary, &extra)?;
+    let files = [Some(&args.model), args.beside.as_ref()].into_iter().flatten();
+    let files = files.map(|path| Ok((path, ModelFile::open(path)?)));
+    let files = files.collect::<Result<Vec<_>>>()?;
+    let views = files.iter().map(|(_, file)| file.view()).collect::<Result<Vec<_>>>()?;
+    let mut known = Vec::new();
+    for (index, ((path, file), view)) in files.iter().zip(&views).enumerate() {
+        let mut summary = view.summary()?;
+        summary.model_bytes += file.envelope().map_or(0, |_| sign::ENVELOPE_BYTES);
+        tell_worst(&mut summary, view.target_name(), &view.steps()?, view.weights());
+        let trace = args.trace.as_ref().filter(|_| index == 0);
+        let extra = Extra {
+            trace: trace.map(|_| trace_of(args, &output, view)).transpose()?,
+            counted: args.on.map(|on| counted(args, file, view, on)).transpose()?,
+            accuracy: args
+                .labels
+                .as_ref()
+                .map(|labels| eval::accuracy(path, file, &args.inputs, labels))
+                .transpose()?,
+        };
+        known.push((summary, extra));
+    }
+    let subjects = views.iter().zip(&known);
+    let subjects = subjects.map(|(view, (summary, extra))| Subject { view, summary, extra });
+    let page = pages(&subjects.collect::<Vec<_>>())?;
     let draft = output.draft_of(page.as_bytes());
     let draft = draft.map_err(|e| Error::io(output.path(), "write the page", &e))?;
     print.text(&format!(
         "{}: a page of {} bytes\n",
-        summary.name,
+        known[0].0.name,
         grouped(page.len() as u64)
     ))?;
     files::publish(vec![draft])?;
@@ -87,7 +112,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
 }
 
 /// The trace as it was imported; it must be the one that the model was packed from.
-fn trace(args: &Args, output: &Output, view: &ModelView<'_>) -> Result<String> {
+fn trace_of(args: &Args, output: &Output, view: &ModelView<'_>) -> Result<String> {
     let input = args.trace.clone().unwrap_or_default();
     let mut options = Options::new(&input, &args.output);
     let assume = args.assume.iter().map(|text| match text.split_once('=') {

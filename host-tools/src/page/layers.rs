@@ -5,13 +5,15 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+
 /// Longer edges are drawn straight: their pieces would be most of a large page.
 const LONGEST: usize = 40;
 /// How often the order within layers is made anew, down and up in turn.
 const SWEEPS: usize = 6;
 
 /// A drawn graph.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct Drawing {
     /// Layer and column of each node; columns are halves where a layer is narrower than its neighbours.
     pub(super) nodes: Vec<[f32; 2]>,

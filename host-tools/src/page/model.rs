@@ -1,9 +1,10 @@
-//! What the page shows of a model file: its steps with their operands, as plain data.
+//! A model file's steps with their operands, as plain data.
 
+use arenite::ops::window::Window2d;
 use arenite::{Access, Slot};
 
 use crate::Result;
-use crate::metadata::{Metadata, NO_TENSOR};
+use crate::metadata::{Metadata, NO_TENSOR, TensorMeta};
 use crate::model::ModelView;
 
 /// A step as the page needs it.
@@ -13,8 +14,12 @@ pub(super) struct PageStep {
     pub(super) op: String,
     pub(super) kernel: &'static str,
     pub(super) macs: u64,
-    /// What it completes: name, element type, shape.
-    pub(super) tensor: Option<String>,
+    /// An estimate that depends on no core: `Step::cost` of the runtime.
+    pub(super) cost: u64,
+    /// The tensor that it completes.
+    pub(super) completes: Option<TensorMeta>,
+    /// Where it slides a window.
+    pub(super) window: Option<Window2d>,
     pub(super) operands: Vec<PageOperand>,
 }
 
@@ -29,13 +34,13 @@ pub(super) struct PageOperand {
 }
 
 impl PageStep {
-    /// Bytes that it reads from the weights.
-    pub(super) fn weights(&self) -> u64 {
+    /// Places and bytes of what it reads from the weights.
+    pub(super) fn constants(&self) -> impl Iterator<Item = (u32, u32)> {
         let constants = self
             .operands
             .iter()
             .filter(|operand| operand.place.region == Slot::WEIGHTS);
-        constants.map(|operand| u64::from(operand.bytes)).sum()
+        constants.map(|operand| (operand.place.offset, operand.bytes))
     }
 }
 
@@ -45,7 +50,7 @@ impl PageStep {
 /// As [`ModelView::steps`].
 pub(super) fn steps(view: &ModelView<'_>, metadata: &Metadata) -> Result<Vec<PageStep>> {
     let steps = view.steps()?.into_iter().zip(&metadata.steps).enumerate();
-    let steps = steps.map(|(index, (step, meta))| {
+    let steps = steps.map(|(index, (mut step, meta))| {
         let mut operands = Vec::with_capacity(meta.operands.len());
         step.operands(&mut |operand| {
             let owner = meta
@@ -60,17 +65,14 @@ pub(super) fn steps(view: &ModelView<'_>, metadata: &Metadata) -> Result<Vec<Pag
                 owner: owner.map(|owner| owner as usize),
             });
         });
-        let tensor = meta.completes.as_ref().map(|tensor| {
-            let shape: Vec<String> = tensor.shape.iter().map(u32::to_string).collect();
-            let name = tensor.names.first().map_or("", String::as_str);
-            format!("{name}: {} [{}]", tensor.dtype.name(), shape.join(" × "))
-        });
         PageStep {
             name: meta.name.clone(),
             op: meta.kind.clone(),
             kernel: step.kernel().name(),
             macs: metadata.computed_macs(index),
-            tensor,
+            cost: step.cost().total(),
+            completes: meta.completes.clone(),
+            window: step.window_mut().copied(),
             operands,
         }
     });

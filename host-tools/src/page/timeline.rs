@@ -1,11 +1,12 @@
 //! The arena over time: who has which bytes during which steps.
 
 use arenite::{Access, Slot};
+use serde::Serialize;
 
 use super::model::PageStep;
 
 /// A tensor, or a step's scratch, as a box: steps across, bytes upwards.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Block {
     /// The tensor; none for scratch.
     pub(super) owner: Option<usize>,
@@ -74,18 +75,6 @@ pub(super) fn blocks(steps: &[PageStep], ports: &[PagePort]) -> Vec<Block> {
     tensors.into_iter().flatten().chain(scratch).collect()
 }
 
-/// Of each step, one past the highest byte that is in use in `region`.
-pub(super) fn heights(blocks: &[Block], region: u8, steps: usize) -> Vec<u32> {
-    let mut heights = vec![0; steps];
-    for block in blocks.iter().filter(|block| block.region == region) {
-        let [first, last] = block.steps;
-        for height in heights.iter_mut().take(last + 1).skip(first) {
-            *height = block.bytes[1].max(*height);
-        }
-    }
-    heights
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::model::PageOperand;
@@ -145,7 +134,5 @@ mod tests {
             block(None, [80, 96], [0, 0]),
         ];
         assert_eq!(found, expected);
-        assert_eq!(heights(&found, 0, 4), [96, 80, 80, 16]);
-        assert_eq!(heights(&found, 1, 4), [0; 4]);
     }
 }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::common::{ARENITE, Bench, PACK, digits, done, refused, run};
 
 /// A network whose names are as bad as names can be.
@@ -34,7 +36,7 @@ fn well_formed(page: &str) {
             open.push(name);
         }
         // What stands in them is no markup.
-        if ["script", "style"].contains(&tag) {
+        if ["script", "style"].contains(&name) && !tag.starts_with('/') {
             rest = &rest[rest.find("</").expect("an end")..];
         }
     }
@@ -48,27 +50,34 @@ fn a_page_shows_every_step_and_loads_nothing() {
     done(run(ARENITE, &[Path::new("report"), &model, Path::new("-o"), &page]));
     let text = fs::read_to_string(&page).expect("written");
     well_formed(&text);
-    let steps = done(run(ARENITE, &[Path::new("inspect"), &model, Path::new("--json")]));
-    let steps = crate::common::json(&steps);
-    let count = steps["steps"].as_u64().expect("a number");
-    for step in 0..count {
-        assert!(text.contains(&format!("<tr data-step=\"{step}\">")), "step {step}");
+    let inspected = done(run(
+        ARENITE,
+        &[Path::new("inspect"), &model, Path::new("--json"), Path::new("--steps")],
+    ));
+    let inspected = crate::common::json(&inspected);
+    let shown = &models(&text)[0];
+    let (steps, listed) = (shown["steps"].as_array(), inspected["step_list"].as_array());
+    let (steps, listed) = (steps.expect("steps"), listed.expect("steps"));
+    assert_eq!(steps.len(), listed.len());
+    for (shown, step) in steps.iter().zip(listed) {
         assert!(
-            text.contains(&format!("<g class=\"node\" data-step=\"{step}\"")),
-            "step {step}"
+            ["name", "op", "kernel", "macs"]
+                .iter()
+                .all(|field| shown[field] == step[field]),
+            "{shown} {step}"
         );
     }
-    assert!(!text.contains(&format!("<tr data-step=\"{count}\">")));
     for wanted in [
         "Arena over time",
-        "class=\"peak\"",
         "arenite report MODEL --trace FILE",
         "default-src 'none'",
     ] {
         assert!(text.contains(wanted), "{wanted}");
     }
+    // The name of SVG's elements is written as an address, and is none.
+    let addresses = text.replace("http://www.w3.org/2000/svg", "");
     assert!(
-        !text.contains("http:") && !text.contains("https:"),
+        !addresses.contains("http:") && !addresses.contains("https:"),
         "it loads something"
     );
     // `pack` writes the same page, with the trace.
@@ -82,7 +91,7 @@ fn a_page_shows_every_step_and_loads_nothing() {
     done(run(PACK, &words));
     let with_trace = fs::read_to_string(&beside).expect("written");
     well_formed(&with_trace);
-    assert!(with_trace.contains("<pre id=\"trace\">") && !with_trace.contains("report MODEL --trace"));
+    assert!(with_trace.contains("The trace as imported") && !with_trace.contains("report MODEL --trace"));
     let words = [
         Path::new("report"),
         &model,
@@ -120,8 +129,76 @@ fn names_cannot_leave_their_place_in_the_page() {
     let text = fs::read_to_string(&page).expect("written");
     well_formed(&text);
     assert!(!text.contains("<img"), "{text}");
-    assert_eq!(text.matches("<script>").count(), 1);
-    assert!(text.contains("&lt;/script&gt;") && text.contains("x&quot;&gt;&lt;img"));
+    assert_eq!(text.matches("<script").count(), 2);
+    let shown = &models(&text)[0];
+    assert_eq!(shown["name"], "</title><script>alert(1)</script>");
+    assert_eq!(shown["steps"][0]["name"], "</script><b>");
+    assert!(
+        text.contains("&lt;/title&gt;&lt;script&gt;alert(1)"),
+        "the title is text"
+    );
+}
+
+/// The models that a page holds.
+fn models(page: &str) -> Value {
+    let (_, data) = page.split_once("id=\"data\">").expect("data");
+    serde_json::from_str(data.split_once("</script>").expect("an end").0).expect("JSON")
+}
+
+/// A packed network beside another, evaluated on labelled images; the numbers are those of `eval`, `size` and `inspect`.
+#[test]
+fn a_page_tells_accuracy_chips_and_the_model_beside() {
+    let bench = Bench::new();
+    let (first, second, page) = (bench.packed("digits"), bench.packed("mlp"), bench.path("p.html"));
+    let [images, labels] = ["test_images.npy", "test_labels.npy"].map(digits);
+    let labelled = [Path::new("--inputs"), &images, Path::new("--labels"), &labels];
+    let reported = [
+        Path::new("report"),
+        &first,
+        Path::new("--beside"),
+        &second,
+        Path::new("-o"),
+        &page,
+    ];
+    done(run(ARENITE, &[&reported[..], &labelled].concat()));
+    let text = fs::read_to_string(&page).expect("written");
+    well_formed(&text);
+    let shown = models(&text);
+    assert_eq!(shown.as_array().map(Vec::len), Some(2));
+    for (model, shown) in [&first, &second].into_iter().zip(shown.as_array().expect("models")) {
+        let judged = [&[Path::new("eval"), model], &labelled[..], &[Path::new("--json")]].concat();
+        let judged = crate::common::json(&done(run(ARENITE, &judged)));
+        for field in ["samples", "correct", "interval"] {
+            assert_eq!(shown["accuracy"][field], judged[field], "{field}");
+        }
+        let sizes = crate::common::json(&done(run(ARENITE, &[Path::new("size"), model, Path::new("--json")])));
+        let sizes = sizes.as_array().expect("chips");
+        assert_eq!(shown["chips"].as_array().map(Vec::len), Some(sizes.len()));
+        for (shown, size) in shown["chips"].as_array().expect("chips").iter().zip(sizes) {
+            for (field, value) in size.as_object().expect("fields") {
+                assert_eq!(&shown[field], value, "{field}");
+            }
+        }
+    }
+    assert_ne!(shown[0]["accuracy"]["correct"], shown[1]["accuracy"]["correct"]);
+    // One without the other; labels of another number; a page over what is read.
+    let message = refused(run(ARENITE, &[&reported[..], &labelled[..2]].concat()), 2);
+    assert!(message.contains("--labels"), "{message}");
+    let swapped = [
+        &reported[..],
+        &[Path::new("--inputs"), &labels, Path::new("--labels"), &labels],
+    ]
+    .concat();
+    assert!(refused(run(ARENITE, &swapped), 1).contains("test_labels.npy"));
+    let over = [
+        Path::new("report"),
+        &first,
+        Path::new("--beside"),
+        &second,
+        Path::new("-o"),
+        &second,
+    ];
+    assert!(refused(run(ARENITE, &over), 2).contains("the output is the input"));
 }
 
 #[test]

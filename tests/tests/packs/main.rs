@@ -42,7 +42,7 @@ fn digest(options: &Options, folder: &Path) -> String {
             let view = file.view().expect("it is whole");
             let extra = Extra {
                 trace: packed.dump.clone(),
-                counted: None,
+                ..Extra::default()
             };
             let page = page(&view, &packed.summary, &extra).expect("a page");
             sum.bytes(&bytes);

@@ -1,10 +1,12 @@
 //! Chips: what they have, a project for one, and whether a model fits.
 
 mod fits;
+#[cfg(feature = "tools")]
 mod project;
 mod table;
 
 pub use fits::{Fit, fit};
+#[cfg(feature = "tools")]
 pub use project::{Crates, File, RUNTIME, project};
 pub use table::{Chip, Runner, Support, all};
 

@@ -1,101 +1,31 @@
-//! The page of a model in a browser: Debian's `chromium-headless-shell`, asked over its debugging pipe, with real clicks.
-#![cfg(unix)]
+//! The page's drawings without their words, beside those on record; a page of many steps.
 
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use arenite_host::model::ModelFile;
-use arenite_host::pack::{Options, pack};
-use arenite_host::page::{Extra, page};
-use arenite_tests::browser::{Browser, MISSING};
+use arenite_host::pack::Options;
+use arenite_tests::browser::Browser;
 use arenite_tests::png_file::Picture;
-use arenite_tests::{digits_options, skip};
 use data_encoding::BASE64;
-use serde_json::{Value, json};
+use serde_json::json;
 
-/// The step whose row the page shows; null where it shows none.
-fn shown(browser: &mut Browser) -> Value {
-    browser.value("document.querySelector('#detail.open')?.dataset.shows ?? null")
-}
-
-/// The page of a network of the digits, in a file, and its steps.
-fn page_of(name: &str, folder: &Path) -> (PathBuf, usize) {
-    paged(&digits_options(name, &folder.join("m.bin")), folder)
-}
-
-/// The page of what is packed, in a file, and its steps.
-fn paged(options: &Options, folder: &Path) -> (PathBuf, usize) {
-    let packed = pack(options, &mut |_, _, _| {}).expect("it packs");
-    let file = ModelFile::open(&options.output).expect("written");
-    let text = page(&file.view().expect("intact"), &packed.summary, &Extra::default()).expect("a page");
-    let path = folder.join("page.html");
-    fs::write(&path, text).expect("written");
-    (path, packed.summary.steps)
-}
-
-#[test]
-fn clicks_show_a_step_in_the_arena_the_graph_and_the_table() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (path, steps) = page_of("digits", folder.path());
-    let Some(mut browser) = Browser::open(folder.path(), &path) else {
-        return skip("the page in a browser", MISSING);
-    };
-    assert_eq!(
-        browser.value("document.querySelectorAll('#steps tbody tr').length"),
-        steps
-    );
-    assert_eq!(
-        browser.value("document.querySelectorAll('svg.graph g.node').length"),
-        steps
-    );
-    assert_eq!(shown(&mut browser), Value::Null);
-    // A box of the arena stands for the step that begins it.
-    for (selector, step) in [
-        ("svg.graph g.node[data-step='4']", "4"),
-        ("#steps tr[data-step='2']", "2"),
-        ("svg.arena rect[data-step='3']", "3"),
-    ] {
-        browser.click(selector);
-        assert_eq!(shown(&mut browser), step, "{selector}");
-        let on = browser.value("[...document.querySelectorAll('.on')].map(e => e.dataset.step + e.tagName)");
-        let on: Vec<&str> = on
-            .as_array()
-            .expect("a list")
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        for kind in ["g", "TR"] {
-            assert!(on.contains(&format!("{step}{kind}").as_str()), "{on:?}");
-        }
-        assert!(on.iter().all(|part| part.starts_with(step)), "{on:?}");
-        let cells = browser.value("[...document.querySelectorAll('#detail dd')].map(e => e.textContent)");
-        assert_eq!(cells[0], step);
-    }
-    // Sorted by MACs, least first, then most first; the row of the dense convolution moves to the top.
-    let first = "document.querySelector('#steps tbody tr').cells[5].dataset.v";
-    browser.click("#steps th:nth-child(6)");
-    assert_eq!(browser.value(first), "0");
-    browser.click("#steps th:nth-child(6)");
-    assert_eq!(browser.value(first), "73728");
-    browser.click("h1");
-    assert_eq!(shown(&mut browser), Value::Null);
-    assert_eq!(
-        browser.value("performance.getEntriesByType('resource').length"),
-        0,
-        "it loads nothing"
-    );
-}
+use super::{opened, page_of, paged, resize, shown};
 
 /// A drawing of the page at a width of its own and without its words: fonts are the machine's.
 fn drawing(browser: &mut Browser, selector: &str) -> Picture {
     let place = format!(
         "(() => {{ const style = document.head.appendChild(document.createElement('style'));
-           style.textContent = 'svg text {{ display: none }} svg {{ width: 800px !important }}';
+           style.textContent = 'svg text {{ display: none }}';
            const r = document.querySelector({selector:?}).getBoundingClientRect();
            return [r.x + scrollX, r.y + scrollY, r.width, r.height].map(Math.round); }})()"
     );
-    let [x, y, width, height] = [0, 1, 2, 3].map(|i| browser.value(&place)[i].clone());
+    let place = browser.value(&place);
+    photograph(browser, [0, 1, 2, 3].map(|i| place[i].as_f64().expect("a number")))
+}
+
+/// A part of the page: left, top, width, height.
+pub(super) fn photograph(browser: &mut Browser, [x, y, width, height]: [f64; 4]) -> Picture {
     let clip = json!({"x": x, "y": y, "width": width, "height": height, "scale": 1});
     let shot = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
     let shot = browser.ask("Page.captureScreenshot", shot);
@@ -123,10 +53,11 @@ fn the_drawings_are_those_on_record() {
     for name in ["digits", "residual"] {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, _) = page_of(name, folder.path());
-        let Some(mut browser) = Browser::open(folder.path(), &path) else {
-            return skip("the page's drawings", MISSING);
+        let Some(mut browser) = opened("the page's drawings", folder.path(), &path) else {
+            return;
         };
-        for kind in ["arena", "graph"] {
+        resize(&mut browser, [1280, 1000], "light");
+        for kind in ["arena", "graph", "treemap"] {
             let found = drawing(&mut browser, &format!("svg.{kind}"));
             let record = records.join(format!("{name}-{kind}.png"));
             if bless {
@@ -150,7 +81,7 @@ fn the_drawings_are_those_on_record() {
         }
     }
     // Other networks have other drawings.
-    assert!(differ(&drawn[0], &drawn[2]) > MOST && differ(&drawn[1], &drawn[3]) > MOST);
+    assert!((0..3).all(|kind| differ(&drawn[kind], &drawn[kind + 3]) > MOST));
 }
 
 /// A trace of convolutions, poolings and sums, each of which is a step: uneven in all extents, and with results that live for three steps.
@@ -205,16 +136,16 @@ fn a_page_of_fifteen_hundred_steps_is_small_and_opens() {
     println!("{bytes} bytes for {steps} steps");
     assert!(steps >= STEPS && bytes <= MOST_BYTES, "{bytes} bytes for {steps} steps");
 
-    let Some(mut browser) = Browser::open(folder.path(), &path) else {
-        return skip("a page of 1,500 steps", MISSING);
+    let Some(mut browser) = opened("a page of 1,500 steps", folder.path(), &path) else {
+        return;
     };
     // Drawn: everything has its place and its size.
     let drawn = "(s => [...document.querySelectorAll(s)].filter(e => { const r = e.getBoundingClientRect(); return r.width > 0 && r.height > 0 }).length)";
-    assert_eq!(browser.value(&format!("{drawn}('#steps tbody tr')")), steps);
+    assert_eq!(browser.value(&format!("{drawn}('#step-table tbody tr')")), steps);
     assert_eq!(browser.value(&format!("{drawn}('svg.graph g.node')")), steps);
-    let boxes = browser.value(&format!("{drawn}('svg.arena rect[data-step]')"));
+    let boxes = browser.value(&format!("{drawn}('svg.arena g[data-step]')"));
     assert!(boxes.as_u64().is_some_and(|boxes| boxes >= steps as u64), "{boxes}");
-    browser.click("#steps tr[data-step='1498']");
+    browser.click("#step-table tr[data-step='1498']");
     assert_eq!(shown(&mut browser), "1498");
     let opened = "Math.round(performance.getEntriesByType('navigation')[0].loadEventEnd)";
     let opened = browser.value(opened).as_u64().expect("milliseconds");
