@@ -169,9 +169,10 @@ fn a_number_goes_through_views_and_slices_into_the_layer() {
             let y = net.reshape(y, &[5, 2, 3]);
             let y = net.transpose(y, &[1, 0, 2]);
             let factor = net.stated(&[], &[0.375]);
-            match scaled[at] {
-                true => net.binary(BinaryOp::Mul, y, factor),
-                false => y,
+            if scaled[at] {
+                net.binary(BinaryOp::Mul, y, factor)
+            } else {
+                y
             }
         });
         net.behind(Stage::Fold, &[q, k]).1

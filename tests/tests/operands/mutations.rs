@@ -1,9 +1,10 @@
 //! Changed constants and parameters: what load accepts touches no byte beside its operands.
 
 use arenite::testkit::{Attack, Found, Guard, Mutations, Workspace, mutate_guarded};
+use arenite_tests::kit::compared;
 
 use super::fence::field;
-use super::{FIELD, Level, ROOM, levels, reached, told};
+use super::{FIELD, Level, ROOM, levels, told};
 
 /// Changed cases of each kernel, and changes of each.
 const CASES: u32 = 8;
