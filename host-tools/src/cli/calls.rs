@@ -162,7 +162,7 @@ mod tests {
             (
                 &["arenite", "watch", DIGITS],
                 ErrorKind::Usage,
-                "goes on until somebody interrupts it",
+                "`arenite watch` goes on until somebody interrupts it",
             ),
             (
                 &["pack", DIGITS],

@@ -174,7 +174,9 @@ try:
 except arenite.Error as error:
     print(error)
 """
-        nowhere = {**os.environ, "PATH": str(self.folder), "HOME": str(self.folder), "CARGO_HOME": str(self.folder)}
+        # Cargo says in CARGO where it is, to what it starts.
+        own = {name: value for name, value in os.environ.items() if not name.startswith(("CARGO", "RUST"))}
+        nowhere = {**own, "PATH": str(self.folder), "HOME": str(self.folder), "CARGO_HOME": str(self.folder)}
         done = subprocess.run([sys.executable, "-c", script], env=nowhere, cwd=self.folder, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, "help: .*install")
