@@ -84,7 +84,7 @@ enum Command {
     /// Says what is installed, what is missing, and how to get it.
     Doctor(doctor::Args),
     /// Writes a model as one HTML page: graph, arena over time, steps.
-    Report(report::Args),
+    Report(Box<report::Args>),
     /// Two models side by side: arena, flash, steps, outputs.
     Compare(compare::Args),
     /// Says whether a model fits a chip, why not, and about how long it takes there.
