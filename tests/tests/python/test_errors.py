@@ -94,7 +94,7 @@ class Texts(Case):
 class Endings(Case):
     def long(self, progress: object = None) -> None:
         """Minutes of packing, were it not ended."""
-        many = np.concatenate([images()] * 8)
+        many = np.concatenate([images()] * 200)
         arenite.pack(DIGITS, dtype="int8", calibrate=many, optimise_rounding=True, target_snr=60, progress=progress)
 
     def test_an_interrupt_ends_packing(self) -> None:

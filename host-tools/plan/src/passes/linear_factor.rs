@@ -11,6 +11,18 @@ use crate::graph::{Activation, DType, Expr, Graph, Node, NodeId, Op, TensorId};
 /// Most operators that it goes through.
 const MOST: usize = 16;
 
+/// Behind the names of tensors that it goes through.
+const SCALED: &str = " (scaled)";
+
+/// Where a tensor comes from.
+struct Source {
+    layer: NodeId,
+    /// The part of the layer's channels, where that is not all.
+    part: Option<[usize; 2]>,
+    /// The tensors from the layer's result to the one that is multiplied.
+    through: Vec<TensorId>,
+}
+
 /// `id` becomes an identity.
 pub(super) fn fold(net: &mut Rewriter<'_>, id: NodeId) -> bool {
     let node = net.graph.nodes[id.0].clone();
@@ -21,7 +33,12 @@ pub(super) fn fold(net: &mut Rewriter<'_>, id: NodeId) -> bool {
     if !one || !step.scales() || step.activation != Activation::None {
         return false;
     }
-    let Some((before, part)) = source(net, step.x, id) else {
+    let Some(Source {
+        layer: before,
+        part,
+        through,
+    }) = source(net, step.x, id)
+    else {
         return false;
     };
     let first = net.graph.nodes[before.0].clone();
@@ -40,6 +57,13 @@ pub(super) fn fold(net: &mut Rewriter<'_>, id: NodeId) -> bool {
     };
     let scaled = layer.scaled(net.graph, &first, step.op, &numbers);
     net.set(before, scaled);
+    for id in through {
+        // It is no tensor of the trace any more.
+        let name = &mut net.graph.tensor_mut(id).name;
+        if !name.ends_with(SCALED) {
+            name.push_str(SCALED);
+        }
+    }
     let identity = Node {
         op: Op::Identity,
         inputs: vec![Some(step.x)],
@@ -68,9 +92,9 @@ fn is_plain(graph: &Graph, node: &Node) -> bool {
     activation == Activation::None && graph.tensor(node.outputs[0]).dtype == DType::F32
 }
 
-/// The layer that `x` comes from, which `reader` reads, and the part of its channels where that is not all.
-fn source(net: &Rewriter<'_>, x: TensorId, reader: NodeId) -> Option<(NodeId, Option<[usize; 2]>)> {
-    let (mut x, mut reader) = (x, reader);
+/// The layer that `x` comes from, which `reader` reads.
+fn source(net: &Rewriter<'_>, x: TensorId, reader: NodeId) -> Option<Source> {
+    let (mut x, mut reader, mut through) = (x, reader, vec![x]);
     for _ in 0..MOST {
         let before = net.feeder(x, reader)?;
         let node = &net.graph.nodes[before.0];
@@ -83,11 +107,23 @@ fn source(net: &Rewriter<'_>, x: TensorId, reader: NodeId) -> Option<(NodeId, Op
             Op::MatMul { .. } => (),
             Op::Slice { .. } => {
                 let layer = net.producer(first)?;
-                return Some((layer, Some(own_channels(net, before, layer)?)));
+                through.push(first);
+                return Some(Source {
+                    layer,
+                    part: Some(own_channels(net, before, layer)?),
+                    through,
+                });
             }
-            _ => return Some((before, None)),
+            _ => {
+                return Some(Source {
+                    layer: before,
+                    part: None,
+                    through,
+                });
+            }
         }
         (x, reader) = (first, before);
+        through.push(x);
     }
     None
 }
