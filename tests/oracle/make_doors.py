@@ -22,14 +22,13 @@ import warnings
 import zlib
 from pathlib import Path
 
-import numpy as np
 import onnx
 import torch
-from safetensors.numpy import load_file
 from torch import nn
 
 import arenite_trace
 from door_networks import NETWORKS
+from made_anew import of_arrays
 
 try:
     import litert_torch
@@ -110,15 +109,7 @@ def written(name, folder, doors):
 
 def differences(name, anew):
     """What of a network is not as it is committed. Exporters of other releases may write it otherwise; what the network computes they may not change."""
-    for suffix in ("safetensors", "samples.safetensors"):
-        old, new = (load_file(folder / f"{name}.{suffix}") for folder in (FOLDER, anew))
-        if old.keys() != new.keys():
-            yield f"{name}: another list of arrays in {suffix}"
-            continue
-        for key, value in old.items():
-            error = np.abs(value.astype(float) - new[key]).max()
-            if error > 1e-5 * max(np.abs(value.astype(float)).max(), 1e-30):
-                yield f"{name}: {key} differs by {error}"
+    yield from of_arrays(name, FOLDER, anew)
     for suffix in ("torchscript.onnx", "dynamo.onnx"):
         if not all((folder / f"{name}.{suffix}").exists() for folder in (FOLDER, anew)):
             if (FOLDER / f"{name}.{suffix}").exists() != (anew / f"{name}.{suffix}").exists():

@@ -16,14 +16,13 @@ import tempfile
 import zlib
 from pathlib import Path
 
-import numpy as np
 import torch
-from safetensors.numpy import load_file
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrizations
 
 import arenite_trace
+from made_anew import of_arrays
 
 FOLDER = Path(__file__).parent.parent / "models" / "pytorch"
 RUNS = 3
@@ -310,15 +309,7 @@ def differences(name, anew):
                 op["attrs"]["shape"] = [at if extent == -1 else extent for extent, at in zip(stated, shape, strict=True)]
     if documents[0] != documents[1]:
         yield f"{name}: another trace"
-    for suffix in ("safetensors", "samples.safetensors"):
-        old, new = (load_file(folder / f"{name}.{suffix}") for folder in (FOLDER, anew))
-        if old.keys() != new.keys():
-            yield f"{name}: another list of arrays in {suffix}"
-            continue
-        for key, value in old.items():
-            error = np.abs(value.astype(float) - new[key]).max()
-            if error > 1e-5 * max(np.abs(value.astype(float)).max(), 1e-30):
-                yield f"{name}: {key} differs by {error}"
+    yield from of_arrays(name, FOLDER, anew)
 
 
 def main():

@@ -133,24 +133,16 @@ fn operator(op: &Op, operands: &[&Values], shape: &[usize]) -> Values {
             result
         }
         Op::Reduce {
-            kind: ReduceKind::Mean,
+            kind: kind @ (ReduceKind::Mean | ReduceKind::Max),
             axes,
             ..
         } => {
             let mut result = x.clone();
             for &axis in axes.iter().rev() {
-                result = result.mean_axis(Axis(axis)).expect("no empty axis");
-            }
-            array(shape, result.iter().copied())
-        }
-        Op::Reduce {
-            kind: ReduceKind::Max,
-            axes,
-            ..
-        } => {
-            let mut result = x.clone();
-            for &axis in axes.iter().rev() {
-                result = result.fold_axis(Axis(axis), f64::NEG_INFINITY, |a, b| a.max(*b));
+                result = match kind {
+                    ReduceKind::Mean => result.mean_axis(Axis(axis)).expect("no empty axis"),
+                    _ => result.fold_axis(Axis(axis), f64::NEG_INFINITY, |a, b| a.max(*b)),
+                };
             }
             array(shape, result.iter().copied())
         }

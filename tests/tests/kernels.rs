@@ -36,7 +36,9 @@ fn comparing() -> Vec<&'static Board> {
     };
     let mut codes = HashSet::new();
     let mut is_new = |board: &&Board| codes.insert((board.triple, board.rustflags, board.runtime));
-    BOARDS.iter().filter(takes).filter(|board| is_new(board)).collect()
+    let boards: Vec<&Board> = BOARDS.iter().filter(takes).filter(|board| is_new(board)).collect();
+    assert!(!boards.is_empty(), "no board runs {}", kernel.name());
+    boards
 }
 
 /// Whether the kit of a board has cases of a kernel: that of a small flash leaves the portable ones to other boards of the same core.

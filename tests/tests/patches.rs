@@ -75,7 +75,10 @@ fn touched(patch: &str) -> Vec<(String, bool)> {
     pairs.collect()
 }
 
-/// The paths of a section's numbered lines, each an expression: words in capitals stand for any name, and a folder for what is in it.
+/// Words of `CONTRIBUTING.md` that stand for any name.
+const ANY: &str = "BACKEND|NAME|ISA|PASS";
+
+/// The paths of a section's numbered lines, each an expression: those words stand for any name, and a folder for what is in it.
 fn documented(text: &str, title: &str) -> Vec<Regex> {
     let section = text
         .split("\n## ")
@@ -83,12 +86,9 @@ fn documented(text: &str, title: &str) -> Vec<Regex> {
     let lines = section.unwrap_or_else(|| panic!("no section on `{title}`")).lines();
     let numbered = lines.filter(|line| line.starts_with(|first: char| first.is_ascii_digit()));
     let heads = numbered.filter_map(|line| line.split_once(':')).map(|(head, _)| head);
-    let name = Regex::new("[A-Z]{3,}").expect("an expression");
+    let any = Regex::new(ANY).expect("an expression");
     let paths = heads.flat_map(|head| head.split('`').skip(1).step_by(2)).map(|path| {
-        let path = match path.strip_suffix("README.md") {
-            Some(_) => path.to_owned(),
-            None => name.replace_all(path, "[a-z0-9_]+").into_owned(),
-        };
+        let path = any.replace_all(path, "[a-z0-9_]+");
         let inside = if path.ends_with('/') { ".+" } else { "" };
         Regex::new(&format!("^{path}{inside}$")).expect("an expression")
     });
@@ -104,7 +104,9 @@ fn copy(from: &Path, to: &Path) {
     }
     for entry in fs::read_dir(from).unwrap_or_else(|error| panic!("{}: {error}", from.display())) {
         let name = entry.expect("an entry").file_name();
-        if name != "target" && !name.to_string_lossy().starts_with('.') {
+        // The firmware's `.cargo` is among the sources that the host tools take in.
+        let is_hidden = name.to_string_lossy().starts_with('.') && name != ".cargo";
+        if name != "target" && !is_hidden {
             copy(&from.join(&name), &to.join(&name));
         }
     }

@@ -190,6 +190,7 @@ fn main() -> ExitCode {
             let within = within.map(|minutes| Duration::from_secs(60 * u64::from(minutes)));
             setup::prepare(false).and_then(|()| match &parts[..] {
                 [part, name] if part == "kernel" => suite::kernel(name),
+                [part, ..] if part == "kernel" => Err("expected one name: cargo xtask test kernel NAME".into()),
                 _ => suite::test(&parts, record, within),
             })
         }

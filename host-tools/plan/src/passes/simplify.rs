@@ -58,6 +58,7 @@ fn simpler(graph: &Graph, node: &Node) -> Option<Op> {
 }
 
 /// The operand of a product with ones, or of a sum with zeros, for each channel: what exporters write of a normalisation that scales behind its groups.
+/// Exact, but that a sum of -0 and 0 is 0 and a copy of -0 is not.
 fn neutral(graph: &Graph, node: &Node) -> Option<TensorId> {
     let (&Op::Binary { kind, activation }, &[Some(a), Some(b)], &[y]) = (&node.op, &node.inputs[..], &node.outputs[..])
     else {
