@@ -98,6 +98,9 @@ class Endings(Case):
         arenite.pack(DIGITS, dtype="int8", calibrate=many, optimise_rounding=True, target_snr=60, progress=progress)
 
     def test_an_interrupt_ends_packing(self) -> None:
+        # A process in the background of a shell begins with interrupts ignored.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         with self.assertRaises(KeyboardInterrupt):
             self.long()
