@@ -31,12 +31,12 @@ const DEEPEST: usize = 4;
 const LARGE: f64 = 20.0;
 
 /// What becomes integers.
-pub(super) struct Integers<'a> {
-    pub(super) activations: Activations,
+pub(in crate::quantize) struct Integers<'a> {
+    pub(in crate::quantize) activations: Activations,
     /// Of each layer, whether it stays in f32.
-    pub(super) kept: &'a [bool],
+    pub(in crate::quantize) kept: &'a [bool],
     /// Whether inputs come in f32, and layers in f32 have them as they are.
-    pub(super) float_inputs: bool,
+    pub(in crate::quantize) float_inputs: bool,
 }
 
 impl Integers<'_> {
