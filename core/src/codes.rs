@@ -126,7 +126,7 @@ causes! {
     0x01 MISALIGNED "LoadError::Misaligned" Nothing "the model does not start at a multiple of 16 bytes: align what holds it";
     0x02 TRUNCATED "LoadError::Truncated" Nothing "the model is cut: give all of its bytes";
     0x03 NOT_A_BLOB "LoadError::NotABlob" Nothing "these bytes are no model, or a signed one that is loaded without its signature";
-    0x04 VERSION "LoadError::Version" Nothing "another format version: `arenite migrate` converts the file";
+    0x04 VERSION "LoadError::Version" Nothing "another format version: `arenite migrate` converts an older file, a newer one wants a newer runtime";
     0x05 CHECKSUM "LoadError::Checksum" Nothing "the model was damaged: write it anew";
     0x06 HEADER "LoadError::Header" Nothing "the header contradicts itself: pack the model again";
     0x07 KERNEL "LoadError::Kernel" Step "this build has not the kernel: turn its feature on, or pack for a target whose kernels it has";

@@ -35,9 +35,14 @@ pub const fn checked(file: &'static [u8]) -> &'static [u8] {
         panic!("this is no model file: `pack` writes them");
     }
     let version = half(model, blob::field::VERSION);
-    if version < OLDEST_VERSION || version > FORMAT_VERSION {
+    if version > FORMAT_VERSION {
         panic!(
-            "the model has another format version than this runtime: `arenite migrate` converts it or says how to pack it again"
+            "the model has a newer format version than this runtime: update the runtime, or pack it with this version's `pack`"
+        );
+    }
+    if version < OLDEST_VERSION {
+        panic!(
+            "the model has an older format version than this runtime: `arenite migrate` converts it or says how to pack it again"
         );
     }
     let total = word(model, blob::field::TOTAL) as usize;

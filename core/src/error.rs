@@ -252,9 +252,14 @@ impl fmt::Display for LoadError {
                 "these bytes are no Arenite model, or a signed one whose envelope was not taken off"
             ),
             LoadError::Version { found, supported } => {
+                let remedy = if found > supported {
+                    "update the runtime, or pack it with this version's `pack`"
+                } else {
+                    "`arenite migrate` converts it or says how to pack it again"
+                };
                 write!(
                     f,
-                    "the model has format version {found}, this runtime reads version {supported}: `arenite migrate` converts it or says how to pack it again"
+                    "the model has format version {found}, this runtime reads version {supported}: {remedy}"
                 )
             }
             LoadError::Checksum { expected, found } => {

@@ -124,6 +124,58 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
+fn the_list_of_commands_is_that_of_the_programs() {
+    let [pack, arenite] = arenite_host::cli::commands();
+    let row = |name: String, command: &clap::Command| {
+        let about = command.get_about().expect("a line about each command");
+        format!("| `{name}` | {}. |", about.to_string().trim_end_matches('.'))
+    };
+    let mut expected = vec![row("pack".into(), &pack)];
+    expected.extend(
+        arenite
+            .get_subcommands()
+            .map(|command| row(format!("arenite {}", command.get_name()), command)),
+    );
+    let text = read(&root().join("docs/cli.md"));
+    let (_, list) = text.split_once("## Commands\n").expect("the list's head");
+    let rows = list.lines().skip_while(|line| !line.starts_with("| `"));
+    let rows: Vec<&str> = rows.take_while(|line| line.starts_with('|')).collect();
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn every_feature_of_the_runtime_is_in_the_documents() {
+    let manifest = read(&root().join("core/Cargo.toml"));
+    let (_, features) = manifest.split_once("[features]\n").expect("a list of features");
+    let lines = features.lines().take_while(|line| !line.starts_with('['));
+    let features: BTreeSet<&str> = lines
+        .filter_map(|line| line.split_once(" = ["))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(features.contains("sme"), "{features:?}");
+    let table = read(&root().join("docs/features.md"));
+    let rows = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let rows: BTreeSet<&str> = rows
+        .map(|(name, _)| name)
+        .filter(|name| !name.contains("-none-"))
+        .collect();
+    assert_eq!(rows, features);
+    let page = read(&root().join("core/src/lib.rs"));
+    let (_, page) = page
+        .split_once("**Features**")
+        .expect("the crate's page tells of features");
+    let (page, _) = page.split_once("Hosts have all").expect("its end");
+    for feature in features {
+        assert!(
+            page.contains(&format!("`{feature}`")),
+            "the crate's page omits `{feature}`"
+        );
+    }
+}
+
+#[test]
 fn links_and_anchors_are_found() {
     let text = "[a](b.md) and [`c`](d.md#e-f), `[no](x)`\n```sh\n[no](y)\n```\n    [no](z)\n";
     assert_eq!(links(text), ["b.md", "d.md#e-f"]);

@@ -46,17 +46,17 @@ fn what_is_wrong_with_a_header_is_told() {
         (
             "an older version",
             |file| file[8] = 0,
-            "the model has another format version",
+            "the model has an older format version",
         ),
         (
             "a later version",
             |file| file[8] = 3,
-            "the model has another format version",
+            "the model has a newer format version",
         ),
         (
             "a version of two bytes",
             |file| file[9] = 1,
-            "the model has another format version",
+            "the model has a newer format version",
         ),
         ("a longer header", |file| file[10] += 1, CONTRADICTION),
         ("a reserved byte", |file| file[15] = 1, CONTRADICTION),

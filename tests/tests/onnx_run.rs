@@ -6,7 +6,7 @@ use std::time::Duration;
 use arenite::Target;
 use arenite_host::ErrorKind;
 use arenite_host::board::{self, Blob, Board, RunOptions};
-use arenite_host::import::onnx::{classic, contributed, operators};
+use arenite_host::import::onnx::{classic, contributed, operators, qonnx};
 use arenite_host::import::{ImportOptions, import};
 use arenite_host::model::{ModelFile, run};
 use arenite_host::pack::pack;
@@ -242,7 +242,8 @@ fn every_operator_is_documented_with_its_versions() {
     let own = operators().map(|(op, versions, limits)| (op.to_string(), versions, limits));
     let contributed = contributed().map(|(op, versions, limits)| (format!("com.microsoft.{op}"), versions, limits));
     let classic = classic().map(|(op, versions, limits)| (format!("ai.onnx.ml.{op}"), versions, limits));
-    for (op, versions, limits) in own.chain(contributed).chain(classic) {
+    let qonnx = qonnx().map(|(op, versions, limits)| (format!("qonnx.custom_op.general.{op}"), versions, limits));
+    for (op, versions, limits) in own.chain(contributed).chain(classic).chain(qonnx) {
         let versions: Vec<String> = versions.iter().map(ToString::to_string).collect();
         lines += &format!("| {op} | {} | {limits} |\n", versions.join(", "));
     }

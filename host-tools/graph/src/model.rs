@@ -441,6 +441,9 @@ fn load_error(error: LoadError) -> Error {
         _ => ErrorKind::Input,
     };
     let help = match error {
+        LoadError::Version { found, supported } if found > supported => {
+            "these tools are older than those that packed it: update them, or pack the network with these"
+        }
         LoadError::Version { .. } => "arenite migrate MODEL -o MODEL",
         LoadError::Kernel { .. } => "run it on a board of its target, or pack it with --target portable",
         _ => "the file is damaged or no model: pack it again",

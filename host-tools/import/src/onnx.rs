@@ -35,6 +35,7 @@ mod pools;
 mod precision;
 mod products;
 mod proto;
+mod qonnx;
 mod quantised;
 mod recurrent;
 mod report;
@@ -82,6 +83,11 @@ pub fn contributed() -> impl Iterator<Item = (&'static str, &'static [i64], &'st
 /// The operators of classifiers that are read, of ONNX's domain for them, likewise.
 pub fn classic() -> impl Iterator<Item = (&'static str, &'static [i64], &'static str)> {
     classic::ROWS.iter().map(|row| (row.op, row.versions, row.limits))
+}
+
+/// The operators of QONNX that are read, likewise.
+pub fn qonnx() -> impl Iterator<Item = (&'static str, &'static [i64], &'static str)> {
+    qonnx::ROWS.iter().map(|row| (row.op, row.versions, row.limits))
 }
 
 /// A model begins with the version of the format, and goes on with one of the fields that may follow; no text begins so.

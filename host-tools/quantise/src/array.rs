@@ -204,8 +204,8 @@ impl Array {
         draft.map_err(|e| Error::io(output.path(), "write the array", &e))
     }
 
-    /// The runs that this array holds for an input: itself, or one for each index of an additional leading axis. Second, what was
-    /// converted, for the user to know.
+    /// The runs that this array holds for an input: itself, or one for each index of an additional leading axis; where the input's batch is 1, that axis may
+    /// stand in its place, as data sets have it. Second, what was converted, for the user to know.
     ///
     /// # Errors
     /// [`crate::error::ErrorKind::Input`] for another shape or element type, with both.
@@ -213,7 +213,7 @@ impl Array {
         let wanted: Vec<usize> = port.shape.iter().map(|&n| n as usize).collect();
         let sequence = match &self.shape[..] {
             shape if shape == wanted => false,
-            [_, rest @ ..] if rest == wanted => true,
+            [_, rest @ ..] if rest == wanted || wanted.split_first() == Some((&1, rest)) => true,
             shape => {
                 return Err(Error::input(format!("input `{}` was given shape {shape:?}", port.name))
                     .expected(format!("{wanted:?}, or one more leading axis for a sequence of runs")));
@@ -349,6 +349,11 @@ mod tests {
         assert_eq!((one.sequence, one.runs.len()), (false, 1));
         let (three, _) = floats(&[3, 1, 2], &[1.0; 6]).runs(&port).unwrap();
         assert_eq!((three.sequence, three.runs.len()), (true, 3));
+        // As data sets have it.
+        let (five, _) = floats(&[5, 2], &[1.0; 10]).runs(&port).unwrap();
+        assert_eq!((five.sequence, five.runs.len()), (true, 5));
+        let error = floats(&[5, 3], &[1.0; 15]).runs(&port).unwrap_err().to_string();
+        assert!(error.contains("[5, 3]"), "{error}");
         let error = floats(&[2], &[1.0; 2]).runs(&port).unwrap_err().to_string();
         assert!(error.contains("[2]") && error.contains("[1, 2]"), "{error}");
     }

@@ -71,7 +71,7 @@ enum Command {
     Eval(eval::Args),
     /// Compares every layer with a reference and names the first that differs.
     Diff(diff::Args),
-    /// The arena planner alone, on a CSV file of buffers.
+    /// Plans one arena for the buffers of a CSV file.
     Plan(crate::memory::plan::PlanArgs),
     /// Writes the weights that `pack --weights seeded:N` uses, or lists what a network needs.
     Weights(weights::Args),
@@ -85,7 +85,7 @@ enum Command {
     Doctor(doctor::Args),
     /// Writes a model as one HTML page: graph, arena over time, steps.
     Report(Box<report::Args>),
-    /// Two models side by side: arena, flash, steps, outputs.
+    /// Compares two models: arena, flash, steps, outputs.
     Compare(compare::Args),
     /// Says whether a model fits a chip, why not, and about how long it takes there.
     Size(size::Args),

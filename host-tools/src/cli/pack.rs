@@ -30,7 +30,7 @@ use super::regions::{Regions, parse_regions, parse_size};
 #[derive(clap::Parser)]
 #[command(name = "pack", version)]
 pub(super) struct Args {
-    /// The network: trace.json, any trace dialect, or a .tflite file; several make a bundle; `-` is standard input.
+    /// The network: a .tflite or .onnx file, trace.json, or any trace dialect; several make a bundle; `-` is standard input.
     #[arg(required = true)]
     input: Vec<PathBuf>,
     /// The model file to write; `-` is standard output.

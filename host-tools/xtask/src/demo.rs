@@ -16,8 +16,6 @@ use super::{Result, root};
 
 const BOARD: &str = "mps2-an386";
 const CLASSES: usize = 10;
-/// The clock that instructions are put into milliseconds with: common for a Cortex-M4F.
-const MEGAHERTZ: f64 = 120.0;
 
 /// What the demo ends with.
 struct Outcome {
@@ -107,9 +105,8 @@ fn text(outcome: &Outcome) -> String {
             outcome.same_choice, outcome.worst
         ),
         format!(
-            "  one image        {} instructions: {:.1} ms at {MEGAHERTZ} MHz and one a cycle",
-            grouped(each),
-            each as f64 / MEGAHERTZ / 1e3
+            "  one image        {} instructions; `arenite bench` estimates the cycles",
+            grouped(each)
         ),
         format!(
             "  arena            {} bytes (max-live as traced: {})",

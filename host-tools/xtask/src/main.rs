@@ -8,6 +8,7 @@ mod fuzz;
 mod gates;
 mod mutants;
 mod on_host;
+mod release;
 mod setup;
 mod suite;
 mod unpack;
@@ -103,6 +104,14 @@ enum Task {
         #[arg(long, value_name = "BOARD")]
         board: Vec<String>,
     },
+    /// Cuts a release: changelog, versions, commit, tag; archive, packages, wheel, checksums and a list of what is in them, below target/release-VERSION.
+    Release {
+        /// As 0.2.0: later than the one before.
+        version: String,
+        /// Says what would change, and changes nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Makes the page that packs and runs networks in a browser, target/playground/index.html.
     Playground,
     /// Counts the lines of the runtime and of the host tools that the tests run on the host, and the branches of what load checks.
@@ -196,6 +205,7 @@ fn main() -> ExitCode {
         }
         Task::Firmware { triple } => setup::prepare(false).and_then(|()| suite::build_firmware(triple.as_deref())),
         Task::Dist { board } => setup::prepare(false).and_then(|()| dist(&board)),
+        Task::Release { version, dry_run } => release::release(&version, dry_run),
         Task::Playground => playground(),
         Task::Coverage { files } => setup::prepare(true).and_then(|()| coverage::measure(&files)),
         Task::PlanBench { minimalloc, update } => plan_bench(minimalloc, update),

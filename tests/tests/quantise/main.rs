@@ -12,5 +12,6 @@ mod preprocess;
 mod record;
 mod recurrent;
 mod requests;
+mod suspects;
 mod traces;
 mod weight_only;

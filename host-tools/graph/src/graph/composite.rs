@@ -1,6 +1,7 @@
 //! Functions of one number that a graph writes out in parts: operators element by element, of one operand and of constant numbers.
 
 use arenite::ops::binary::{BinaryVisitor, Pairwise};
+use arenite::ops::compare::Comparison;
 use arenite::ops::pointwise::{Function, Pointwise, UnaryOp};
 
 use super::{DType, Graph, Node, Op, TensorId, UnaryKind};
@@ -81,9 +82,13 @@ impl Composite {
     pub fn ending_at(graph: &Graph, links: &Links, end: usize, number: &dyn Fn(TensorId) -> Option<f32>) -> Vec<Self> {
         let mut found = Vec::new();
         let shape = |index: usize| Some(&graph.tensor(*graph.nodes[index].outputs.first()?).shape);
+        let real = |id: TensorId| graph.tensor(id).dtype == DType::F32;
         let (Some(whole), true) = (shape(end), is_pointwise(graph, end)) else {
             return found;
         };
+        if !graph.nodes[end].outputs.iter().all(|&id| real(id)) {
+            return found;
+        }
         let mut nodes = vec![end];
         loop {
             // What the nodes read and none of them writes.
@@ -96,6 +101,7 @@ impl Composite {
             }
             if let [source] = open[..]
                 && graph.tensor(source).shape == *whole
+                && real(source)
             {
                 found.extend(Self::of(graph, &nodes, source, number));
             }
@@ -136,7 +142,13 @@ impl Composite {
         Some(Self { source, nodes, parts })
     }
 
-    /// The function of a number, in f32 as the network has it.
+    /// Whether a comparison decides about the result.
+    pub fn chooses(&self) -> bool {
+        let compares = |part: &Part| matches!(part.op, Op::Compare { .. } | Op::Choose);
+        self.parts.iter().any(compares)
+    }
+
+    /// The function of a number, in f32 as the network has it. Truth values are 0 and 1 on the way.
     pub fn apply(&self, x: f32) -> f32 {
         let mut results = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
@@ -152,6 +164,9 @@ impl Composite {
                     UnaryOp::Clamp { min, max }.apply(kind.visit(Call(operand(0), operand(1))))
                 }
                 Op::SpecialBinary { kind } => kind.visit(Call(operand(0), operand(1))),
+                Op::Compare { kind } => f32::from(u8::from(holds(kind, operand(0), operand(1)))),
+                Op::Choose if operand(0) != 0.0 => operand(1),
+                Op::Choose => operand(2),
                 _ => operand(0),
             };
             results.push(result);
@@ -160,15 +175,39 @@ impl Composite {
     }
 }
 
-/// Whether a node computes in f32, element by element.
+/// Whether a node computes in f32, element by element; comparisons and choices of such numbers are of it.
 fn is_pointwise(graph: &Graph, index: usize) -> bool {
     let node = &graph.nodes[index];
-    let pointwise = matches!(
-        node.op,
-        Op::Unary(_) | Op::Binary { .. } | Op::SpecialBinary { .. } | Op::Identity
-    );
     let is_real = |id: &TensorId| graph.tensor(*id).dtype == DType::F32 && graph.tensor(*id).quant.is_none();
-    pointwise && node.outputs.len() == 1 && node.inputs.iter().flatten().chain(&node.outputs).all(is_real)
+    let is_truth = |id: &TensorId| graph.tensor(*id).dtype == DType::Bool;
+    let (inputs, outputs) = (node.inputs.iter().flatten(), node.outputs.iter());
+    let typed = match node.op {
+        Op::Unary(_) | Op::Binary { .. } | Op::SpecialBinary { .. } | Op::Identity => {
+            inputs.chain(outputs).all(is_real)
+        }
+        Op::Compare { kind } => {
+            let of = match kind {
+                Comparison::And | Comparison::Or => inputs.into_iter().all(is_truth),
+                _ => inputs.into_iter().all(is_real),
+            };
+            of && outputs.into_iter().all(is_truth)
+        }
+        Op::Choose => inputs.take(1).all(is_truth) && node.inputs.iter().flatten().skip(1).chain(outputs).all(is_real),
+        _ => false,
+    };
+    typed && node.outputs.len() == 1
+}
+
+/// Whether a comparison holds.
+fn holds(kind: Comparison, a: f32, b: f32) -> bool {
+    match kind {
+        Comparison::Equal => a == b,
+        Comparison::NotEqual => a != b,
+        Comparison::Less => a < b,
+        Comparison::LessOrEqual => a <= b,
+        Comparison::And => a != 0.0 && b != 0.0,
+        Comparison::Or => a != 0.0 || b != 0.0,
+    }
 }
 
 /// A function of real numbers.

@@ -10,6 +10,7 @@ use super::contrib;
 use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use super::proto::{Graph, Node};
+use super::qonnx;
 use super::report::Problem;
 use super::rows::{self, Translate};
 use crate::error::Error;
@@ -71,6 +72,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             "" | "ai.onnx" => (rows::ROWS, rows::remedy(node.op)),
             contrib::DOMAIN => (contrib::ROWS, contrib::REMEDY),
             classic::DOMAIN => (classic::ROWS, classic::REMEDY),
+            other if qonnx::DOMAINS.contains(&other) => (qonnx::ROWS, qonnx::REMEDY),
             other => {
                 return Err(Some(
                     Error::unsupported(format!("not supported: the domain `{other}`"))

@@ -60,7 +60,7 @@ impl<'a> Importer<'_, 'a> {
         }
     }
 
-    fn check_scale(&self, scale: &Value, may_be_zero: bool) -> Result<()> {
+    pub(super) fn check_scale(&self, scale: &Value, may_be_zero: bool) -> Result<()> {
         let Value::Array(array) = scale else { return Ok(()) };
         let sense = |scale: &&f32| scale.is_finite() && (**scale > 0.0 || (may_be_zero && **scale == 0.0));
         match array.real().iter().find(|scale| !sense(scale)) {
@@ -109,7 +109,7 @@ impl<'a> Importer<'_, 'a> {
     }
 
     /// Integers times their scales, which a constant remembers.
-    fn multiples(&mut self, integers: &Value, scale: &Value) -> Result<Value> {
+    pub(super) fn multiples(&mut self, integers: &Value, scale: &Value) -> Result<Value> {
         let product = self.binary(BinaryOp::Mul, integers, scale)?;
         let (Value::Array(product), Value::Array(scale)) = (&product, scale) else {
             return Ok(product);

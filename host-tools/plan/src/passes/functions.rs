@@ -99,6 +99,11 @@ fn recognised(parts: &Composite, samples: &[f32]) -> Option<Op> {
     let kinds = clamps.into_iter().chain(rows).chain(clamp).chain(leaky);
     // None is the operand itself.
     let mut kinds: Vec<Option<UnaryKind>> = [None].into_iter().chain(kinds.map(Some)).collect();
+    if parts.chooses() {
+        // Every comparison with a NaN fails: what is chosen then must be what the function gives.
+        let odd = parts.apply(f32::NAN).is_nan();
+        kinds.retain(|kind| kind.is_none_or(|kind| real(kind, f32::NAN).is_nan()) == odd);
+    }
     // Neighbours in this order are far apart, so that most go at the first sample.
     for index in 0..samples.len() {
         let x = samples[index * STRIDE % samples.len()];
@@ -145,6 +150,8 @@ fn agree(x: f32, y: f32, other: f32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arenite::ops::compare::Comparison;
+
     use crate::graph::{Activation, BinaryOp, DType, Data, Origin, Role, Tensor, TensorKind, check::check};
 
     /// A network of one operand under construction.
@@ -336,6 +343,34 @@ mod tests {
             let y = net.two(BinaryOp::Add, taken, left);
             assert_eq!(net.after(&[y]).len(), 5, "{compared:?}");
         }
+    }
+
+    /// PyTorch's softplus is its operand beyond 20, where the function is as well; a ReLU by a choice is 0 of a NaN, and stays.
+    #[test]
+    fn choices_are_what_they_choose_of_a_nan_too() {
+        let chosen = |value: f32, function: UnaryKind, first: bool| {
+            let (mut net, x) = Net::new();
+            let limit = net.number(value);
+            let truth = net.node(Op::Compare { kind: Comparison::Less }, &[limit, x]);
+            net.0.tensor_mut(truth).dtype = DType::Bool;
+            let other = net.unary(function, x);
+            let [a, b] = if first { [x, other] } else { [other, x] };
+            let y = net.node(Op::Choose, &[truth, a, b]);
+            net.after(&[y])
+        };
+        let softplus = UnaryKind::Function(Function::Special(SpecialOp::Softplus));
+        assert_eq!(chosen(20.0, softplus, true), [Op::Unary(softplus)]);
+        assert_eq!(chosen(1.0, softplus, true).len(), 3);
+        // Of a NaN both choices are NaN: a leaky ReLU.
+        let leaky = UnaryKind::LeakyRelu { alpha: 0.25 };
+        assert_eq!(chosen(0.0, leaky, true), [Op::Unary(leaky)]);
+        // The larger of x and 0, but 0 of a NaN.
+        let (mut net, x) = Net::new();
+        let zero = net.number(0.0);
+        let truth = net.node(Op::Compare { kind: Comparison::Less }, &[zero, x]);
+        net.0.tensor_mut(truth).dtype = DType::Bool;
+        let y = net.node(Op::Choose, &[truth, x, zero]);
+        assert_eq!(net.after(&[y]).len(), 2);
     }
 
     /// A neighbour of each is none of them; a part that somebody else reads, or an output, stays.

@@ -20,12 +20,14 @@ mod pad;
 mod padded_average;
 pub mod prune;
 pub mod recognise_softmax;
+mod reductions;
 mod region;
 mod region_rewrite;
 mod rewrite;
 mod rows;
 mod simplify;
 mod softmax_axis;
+mod spellings;
 mod views;
 
 use std::collections::HashMap;
@@ -67,6 +69,11 @@ pub const PASSES: &[Pass] = &[
         run: functions::run,
     },
     Pass {
+        name: "operators in the words of all importers",
+        stage: Stage::Fold,
+        run: spellings::run,
+    },
+    Pass {
         name: "drop identities",
         stage: Stage::Fold,
         run: identity::run,
@@ -75,6 +82,11 @@ pub const PASSES: &[Pass] = &[
         name: "simplify what moves nothing",
         stage: Stage::Fold,
         run: simplify::run,
+    },
+    Pass {
+        name: "reductions in one form",
+        stage: Stage::Fold,
+        run: reductions::run,
     },
     // Before views move: a sum that is a bias would part from its layer.
     Pass {
@@ -86,6 +98,16 @@ pub const PASSES: &[Pass] = &[
         name: "move reshapes and transposes",
         stage: Stage::Fold,
         run: views::run,
+    },
+    Pass {
+        name: "reductions that views have come to",
+        stage: Stage::Fold,
+        run: reductions::run,
+    },
+    Pass {
+        name: "normalisations that views have come to",
+        stage: Stage::Fold,
+        run: spellings::run,
     },
     Pass {
         name: "matrix products with constants are linear layers",

@@ -24,6 +24,7 @@ mod rewrite;
 mod rounding;
 mod search;
 mod statistics;
+mod suspects;
 mod weight_only;
 
 use std::path::PathBuf;
@@ -138,6 +139,13 @@ pub fn run(
     if samples.len() == 1 {
         warnings.push("--calibrate: one sample says little of the ranges; a hundred are a good number".into());
     }
+    let integers = suspects::Integers {
+        activations: request.activations,
+        kept: &kept,
+        float_inputs: request.float_ports[0],
+    };
+    let known = request.grid.is_some();
+    warnings.extend(suspects::find(graph, weights, &samples, &integers, known)?);
     let context = Context {
         weights,
         kept: &kept,
@@ -210,6 +218,7 @@ pub fn run(
             (quantized, report)
         }
     };
+    warnings.extend(suspects::lost(report.snr_db, request.activations));
     Ok(Quantized {
         graph: quantized,
         report,
