@@ -20,6 +20,9 @@ def expected(model, feeds):
     from qonnx.core.onnx_exec import execute_onnx
     from qonnx.transformation.infer_shapes import InferShapes
 
+    # What was inferred of values stands there twice where they are outputs.
+    model = type(model).FromString(model.SerializeToString())
+    del model.graph.value_info[:]
     found = execute_onnx(ModelWrapper(model).transform(InferShapes()), feeds)
     return [found[output.name] for output in model.graph.output]
 
@@ -37,13 +40,18 @@ def per_channel(n, count, rank=4):
 @case("qonnx_conv_quantised", 13)
 def _(n):
     x = quant(n, n.input(1, 3, 6, 5), 0.031, 8)
-    w = quant(n, n.const(4, 3, 3, 2), per_channel(n, 4), 4, narrow=1)
-    b = quant(n, n.const(4), 0.002, 16)
-    x = quant(n, n.Relu(n.Conv(x, w, b, pads=[1, 0, 1, 1])), 0.21, 4, signed=0)
+    scales = per_channel(n, 4)
+    w = quant(n, n.const(4, 3, 3, 2), scales, 4, narrow=1)
+    # In the units of the products, as Brevitas writes it.
+    b = quant(n, n.const(4), 0.031 * scales.reshape(4), 16)
+    x = quant(n, n.Relu(n.Conv(x, w, b, pads=[1, 0, 1, 1])), 0.0131, 8)
     w = quant(n, n.const(5, 4, 1, 3), per_channel(n, 5), 3, narrow=1)
-    x = quant(n, n.Conv(x, w), 0.0713, 8)
-    w = quant(n, n.const(7, 5 * 6 * 3), 0.11, 2, narrow=1)
-    return n.Gemm(n.Flatten(x), w, n.const(7), transB=1)
+    few = quant(n, n.Relu(n.Conv(x, w)), 0.21, 4, signed=0)
+    w = quant(n, n.const(7, 5 * 6 * 4), 0.11, 2, narrow=1)
+    flat = quant(n, n.Gemm(n.Flatten(x), w, transB=1), 0.0713, 8)
+    # As integers, of which one may be a step away: sums are requantised as TensorFlow Lite does.
+    stored = lambda x, scale, zero: n.QuantizeLinear(x, n.value(np.float32(scale)), n.value(zero))
+    return stored(few, 0.21, np.uint8(0)), stored(flat, 0.0713, np.int8(0))
 
 
 @case("qonnx_grids_quantised", 13)

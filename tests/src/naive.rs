@@ -41,6 +41,7 @@ fn operator(op: &str, attrs: &Value, inputs: &[Option<&ArrayD<f64>>]) -> ArrayD<
             let slope = attrs["negative_slope"].as_f64().unwrap_or(0.01);
             x.mapv(|v| if v >= 0.0 { v } else { slope * v })
         }
+        "log" => x.mapv(f64::ln),
         "sigmoid" => x.mapv(|v| 1.0 / (1.0 + (-v).exp())),
         "tanh" => x.mapv(f64::tanh),
         "hardswish" => x.mapv(|v| v * (v + 3.0).clamp(0.0, 6.0) / 6.0),

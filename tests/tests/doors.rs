@@ -37,35 +37,19 @@ const REASONS: &[(&str, &str)] = &[
         "ONNX: as `attention`; .tflite: the scale is a product behind its own reshapes",
     ),
     (
-        "conv1d_pools",
-        ".tflite: a mean that drops its axes stands behind a transpose of its own",
-    ),
-    ("elu", ".tflite: the converter writes a choice by a comparison"),
-    (
         "flattened",
         ".tflite: a transpose of its own ahead of the flattening, which the layer's weights do not take up",
     ),
     (
         "group_norm",
-        ".tflite: the converter's form, the mean times the root taken away behind the product",
+        ".tflite: the converter's form, root, weight and mean of each group joined ahead of the product",
     ),
-    ("layer_norm", ".tflite: the converter's form, as `group_norm`"),
-    ("mean_pooling", ".tflite: as `conv1d_pools`"),
-    ("mish", ".tflite: as `softplus`"),
     (
         "pixel_shuffle",
         ".tflite: the converter moves the ReLU ahead of the shuffle, into the convolution",
     ),
-    (
-        "prelu",
-        ".tflite: the converter writes two ReLUs, a product and a difference",
-    ),
     ("rms_norm", ".tflite: the square is a product of two operands"),
     ("rms_norm_written_out", ".tflite: as `rms_norm`"),
-    (
-        "softplus",
-        ".tflite: the converter guards it by a comparison and a choice",
-    ),
     (
         "squeeze_excite",
         ".tflite: the sum of the hard sigmoid is in the layer ahead of it, its quotient a step",
@@ -78,7 +62,7 @@ const REASONS: &[(&str, &str)] = &[
     ("u_net_1d", ".tflite: as `u_net`"),
     (
         "vision_transformer",
-        "ONNX: queries and keys are scaled behind a transpose of the three; .tflite: as `layer_norm`",
+        "ONNX: queries and keys are scaled behind a transpose of the three; .tflite: as ONNX, and roundings",
     ),
     ("weight_norm", "ONNX: as `attention`"),
 ];

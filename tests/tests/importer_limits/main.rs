@@ -17,6 +17,7 @@ mod numbers;
 mod onnx_file;
 mod open_extents;
 mod open_operators;
+mod qonnx;
 mod refusals;
 mod scattered;
 mod signatures;

@@ -27,6 +27,15 @@ pub(crate) fn int(name: &str, value: i64) -> Vec<u8> {
         .done()
 }
 
+/// An attribute of text.
+pub(crate) fn text(name: &str, value: &str) -> Vec<u8> {
+    Writer::default()
+        .bytes(1, name.as_bytes())
+        .bytes(4, value.as_bytes())
+        .int(20, 3)
+        .done()
+}
+
 /// An attribute of integers.
 pub(crate) fn ints(name: &str, values: &[i64]) -> Vec<u8> {
     let list = values

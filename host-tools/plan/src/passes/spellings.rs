@@ -100,6 +100,7 @@ fn elu(net: &mut Rewriter<'_>, id: NodeId) -> Option<()> {
         max: 0.0,
     };
     let clamp = Node {
+        name: format!("{} (below 0)", node.name),
         op: Op::Unary(bound),
         outputs: vec![low],
         ..node.clone()

@@ -93,7 +93,7 @@ impl Numbers {
         let &first = far.first()?;
         let (value, at) = self.largest[first];
         Some(format!(
-            "--calibrate: `{name}` is {value} at element {at} of sample {first}, where half of the samples stay within {median}: one scale for both loses the others; \
+            "--calibrate: `{name}` is {value:?} at element {at} of sample {first}, where half of the samples stay within {median:?}: one scale for both loses the others; \
              leave out {}, or mend what measured them",
             listed(&far)
         ))
@@ -119,7 +119,7 @@ mod tests {
         let usual: &[f32] = &[0.5, -1.0, 0.25];
         let text = of(&[usual, usual, &[0.0, -1e30, 1.0], usual, usual]).outliers("x");
         let text = text.expect("a warning");
-        for part in ["`x`", "element 1 of sample 2", "stay within 1", "sample 2"] {
+        for part in ["`x`", "element 1 of sample 2", "stay within 1.0", "sample 2"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert_eq!(of(&[usual, usual, &[0.0, -100.0, 1.0], usual]).outliers("x"), None);
