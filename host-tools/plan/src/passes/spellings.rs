@@ -1,5 +1,5 @@
-//! Operators that converters write in other words, as TensorFlow Lite's do for PyTorch's: PReLU by two ReLUs, ELU by a choice, normalisations that take the mean
-//! away behind the product. Each gets the words of the other importers, so that a network is one graph.
+//! Operators that converters write in other words, as TensorFlow Lite's do for PyTorch's: PReLU by two ReLUs, ELU by a choice, normalisations that take
+//! the mean away behind the product. Each gets the words of the other importers, so that a network is one graph.
 
 use arenite::ops::compare::Comparison;
 

@@ -1,5 +1,5 @@
-//! Pictures whose channels lie elsewhere than the network's: the rows tell. A pixel is nearest to the one above it, and how far that lies in memory follows from
-//! the layout.
+//! Pictures whose channels lie elsewhere than the network's: the rows tell. A pixel is nearest to the one above it, and how far that lies in memory
+//! follows from the layout.
 
 /// Channels of a picture that a layout can be told of.
 const CHANNELS: std::ops::RangeInclusive<usize> = 2..=4;
@@ -65,8 +65,8 @@ impl Layout {
         };
         (other > 0.0 && own > FARTHER * other).then(|| {
             format!(
-                "--calibrate: the samples of `{name}` look like pictures stored as {is}, and the network takes {wanted}: give them their own shape and transpose them, in \
-                 NumPy by .transpose{transposition}; a reshape does not move pixels"
+                "--calibrate: the samples of `{name}` look like pictures stored as {is}, and the network takes {wanted}: give them their own shape and \
+                 transpose them, in NumPy by .transpose{transposition}; a reshape does not move pixels"
             )
         })
     }

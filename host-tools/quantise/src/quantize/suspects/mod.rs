@@ -10,7 +10,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
 use self::layout::Layout;
-use self::numbers::Numbers;
+use self::numbers::{Numbers, listed};
 use self::scale::Columns;
 pub(super) use self::scale::Integers;
 use super::activations::Activations;
@@ -19,9 +19,6 @@ use super::form::is_real;
 use crate::error::Result;
 use crate::graph::{Graph, TensorId};
 use crate::weights::Weights;
-
-/// How many samples a warning lists.
-const LISTED: usize = 5;
 
 /// Signal over noise of the answers, in dB, below which they are hardly those of the float network.
 const LOST_DB: f64 = 10.0;
@@ -140,11 +137,4 @@ impl Input {
             columns.add(values);
         }
     }
-}
-
-/// The first of these numbers, for people.
-fn listed(numbers: &[usize]) -> String {
-    let first: Vec<String> = numbers.iter().take(LISTED).map(ToString::to_string).collect();
-    let more = if numbers.len() > LISTED { ", …" } else { "" };
-    format!("sample {}{more}", first.join(", "))
 }

@@ -1,6 +1,7 @@
 //! The numbers of an input's samples, and those that lie far outside of all others.
 
-use super::listed;
+/// How many samples, or columns, a warning lists.
+pub(super) const LISTED: usize = 5;
 
 /// A sample whose largest magnitude is so many times the median of all samples' is broken rather than rare.
 const FAR: f32 = 100.0;
@@ -98,6 +99,13 @@ impl Numbers {
             listed(&far)
         ))
     }
+}
+
+/// The first of these numbers, for people.
+pub(super) fn listed(numbers: &[usize]) -> String {
+    let first: Vec<String> = numbers.iter().take(LISTED).map(ToString::to_string).collect();
+    let more = if numbers.len() > LISTED { ", …" } else { "" };
+    format!("sample {}{more}", first.join(", "))
 }
 
 fn octave(magnitude: f32) -> usize {

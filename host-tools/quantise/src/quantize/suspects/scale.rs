@@ -7,7 +7,7 @@ use crate::weights::Weights;
 use super::super::activations::Activations;
 use super::super::form::is_real;
 use super::super::parameters::Layer;
-use super::numbers::Numbers;
+use super::numbers::{LISTED, Numbers};
 
 /// A column that spans fewer steps of the input's scale has lost its values.
 const STEPS: f64 = 2.0;
@@ -115,8 +115,8 @@ impl Columns {
             return None;
         }
         let name = &graph.tensor(input).name;
-        let numbers: Vec<String> = lost.iter().take(super::LISTED).map(ToString::to_string).collect();
-        let more = if lost.len() > super::LISTED { ", …" } else { "" };
+        let numbers: Vec<String> = lost.iter().take(LISTED).map(ToString::to_string).collect();
+        let more = if lost.len() > LISTED { ", …" } else { "" };
         Some(format!(
             "--calibrate: `{name}` has one scale, whose step is {step:.3}: {} of its {varying} columns along axis {axis} span less than two steps ({}{more}) and are lost; divide \
              each column by what it spans before the network is trained, or give it in f32: {}",
