@@ -14,7 +14,8 @@
 //!
 //! Nothing is set for any other core, 32-bit Arm's A and R profiles among them.
 //!
-//! And `cfg(packing)` where kernels are chosen and their weights packed: with the features `pack` and `testkit`.
+//! And `cfg(packing)` where kernels are chosen and their weights packed: with the features `pack` and `testkit`; `cfg(registers)` where naked functions are
+//! seen to keep their caller's registers: with the feature `testkit-registers`, on boards.
 
 use std::env;
 
@@ -39,8 +40,12 @@ fn main() {
         ALL.map(|isa| format!("{isa:?}")).join(", ")
     );
     println!("cargo:rustc-check-cfg=cfg(packing)");
+    println!("cargo:rustc-check-cfg=cfg(registers)");
     if feature("pack") || feature("testkit") {
         println!("cargo:rustc-cfg=packing");
+    }
+    if feature("testkit-registers") && env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "none") {
+        println!("cargo:rustc-cfg=registers");
     }
     for isa in ALL {
         if has(isa) {
@@ -73,5 +78,5 @@ fn has(isa: &str) -> bool {
 }
 
 fn feature(name: &str) -> bool {
-    env::var_os(format!("CARGO_FEATURE_{}", name.to_uppercase())).is_some()
+    env::var_os(format!("CARGO_FEATURE_{}", name.to_uppercase().replace('-', "_"))).is_some()
 }

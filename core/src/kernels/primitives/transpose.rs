@@ -137,7 +137,7 @@ unsafe fn blocks_of_four(mut to: *mut u8, mut from: *const u8, &[ahead, step, ne
 #[cfg(kernel_isa = "armv7m")]
 #[unsafe(naked)]
 unsafe extern "C" fn blocks_of_four(to: *mut u8, from: *const u8, steps: &[usize; 5]) {
-    core::arch::naked_asm!(
+    naked!(
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
         "ldm r2, {{r2, r3, r9, r10, r12}}",
@@ -180,7 +180,7 @@ unsafe extern "C" fn blocks_of_four(to: *mut u8, from: *const u8, steps: &[usize
 #[cfg(kernel_isa = "armv6m")]
 #[unsafe(naked)]
 unsafe extern "C" fn blocks_of_four(to: *mut u8, from: *const u8, steps: &[usize; 5]) {
-    core::arch::naked_asm!(
+    naked!(
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",
@@ -259,8 +259,6 @@ unsafe extern "C" fn blocks_of_four(to: *mut u8, from: *const u8, steps: &[usize
 
 #[cfg(kernel_isa = "mve")]
 mod helium {
-    use core::arch::naked_asm;
-
     use super::Plane;
 
     /// Eight at a time to or from addresses with a step between, along the longer axis. Whether the step's multiples have 16 bits, and it has done so.
@@ -300,7 +298,7 @@ mod helium {
             /// As many lines and elements as the first two numbers say, none of them 0.
             #[unsafe(naked)]
             unsafe extern "C" fn $name(to: *mut u8, from: *const u8, args: &[usize; 6]) {
-                naked_asm!(
+                naked!(
                     ".cpu cortex-m55",
                     "push {{r4-r8, lr}}",
                     "ldm r2, {{r3-r8}}",

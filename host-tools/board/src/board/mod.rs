@@ -74,8 +74,8 @@ pub use {
     progress::Progress,
     qemu::{LogLine, find_program},
     run::{
-        Attacked, Comparison, Counted, Dump, GUARDED_BYTES, RunOptions, RunReport, count, execute, kernels, mutations,
-        run, run_with_progress, selfcheck, trace_program,
+        Attacked, CaseFailure, Comparison, Counted, Dump, GUARDED_BYTES, RunOptions, RunReport, count, execute,
+        kernels, mutations, run, run_with_progress, selfcheck, trace_program,
     },
     serial::{Link, SerialBoard, SerialOptions, SerialPort, SerialReport, connect},
     sources::{archive as packed_sources, digest as sources_digest, runtime as runtime_sources},

@@ -1,8 +1,5 @@
 //! The inner loops of [`dot_s16`](crate::kernels::primitives::dot_s16) on the cores without vectors that have some of their own.
 
-#[cfg(kernel_isa = "armv6m")]
-use core::arch::naked_asm;
-
 /// Lines of neighbours.
 #[cfg(not(kernel_isa = "armv6m"))]
 #[repr(C)]
@@ -367,7 +364,7 @@ pub(in crate::kernels) unsafe extern "C" fn window(args: *const GatheredWindowAr
 #[cfg(kernel_isa = "armv6m")]
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn line(x: *const i16, rows: *const *const i8, len: usize, sums: *mut i32) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",
