@@ -110,7 +110,7 @@ impl Plane {
 ///
 /// # Safety
 /// `blocks` blocks of four by four elements are readable at `from` and writable at `to`, at addresses where the core reads and writes words.
-#[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
+#[cfg(not(kernel_isa = "cortex_m"))]
 #[inline(always)]
 unsafe fn blocks_of_four(mut to: *mut u8, mut from: *const u8, &[ahead, step, next, beside, blocks]: &[usize; 5]) {
     for _ in 0..blocks {
@@ -377,7 +377,7 @@ unsafe fn gather(mut to: *mut u8, mut from: *const u8, count: usize, ahead: usiz
 }
 
 /// Swaps every second `PLACES` bits of `low`, from these on, with those of `high` below.
-#[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
+#[cfg(not(kernel_isa = "cortex_m"))]
 #[inline(always)]
 fn swap<const PLACES: u32>(low: &mut u32, high: &mut u32) {
     let mask = if PLACES == 8 { 0x00FF_00FF } else { 0xFFFF };
@@ -389,7 +389,7 @@ fn swap<const PLACES: u32>(low: &mut u32, high: &mut u32) {
 /// # Safety
 /// 1. Four bytes are readable at `from`.
 /// 2. On RISC-V, `from` is a multiple of four.
-#[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
+#[cfg(not(kernel_isa = "cortex_m"))]
 #[inline(always)]
 unsafe fn word(from: *const u8) -> u32 {
     // SAFETY: four readable bytes (point 1), aligned where the read needs it (point 2).
@@ -407,7 +407,7 @@ unsafe fn word(from: *const u8) -> u32 {
 /// # Safety
 /// 1. Four bytes are writable at `to`.
 /// 2. On RISC-V, `to` is a multiple of four.
-#[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
+#[cfg(not(kernel_isa = "cortex_m"))]
 #[inline(always)]
 unsafe fn put(to: *mut u8, word: u32) {
     // SAFETY: four writable bytes (point 1), aligned where the write needs it (point 2).

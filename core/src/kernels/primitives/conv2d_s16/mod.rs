@@ -2,7 +2,7 @@
 //! high word is the output.
 
 pub(crate) mod depthwise;
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 mod gathered;
 pub(crate) mod output_rows;
 

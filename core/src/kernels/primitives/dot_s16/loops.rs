@@ -138,7 +138,7 @@ pub(in crate::kernels) unsafe extern "C" fn fours(
 }
 
 /// A window as it was gathered, and the channels whose products with it are wanted.
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 #[repr(C)]
 pub(in crate::kernels) struct GatheredWindowArgs {
     /// Of which the whole fours are in the order of [`PAIRED`].
@@ -160,24 +160,24 @@ pub(in crate::kernels) struct GatheredWindowArgs {
     pub(in crate::kernels) high: i32,
 }
 
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 consecutive!(GatheredWindowArgs: low, high);
 // The first two are loaded from the start.
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 consecutive!(GatheredWindowArgs: x, bytes);
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 const _: () = assert!(core::mem::offset_of!(GatheredWindowArgs, x) == 0);
 
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 frame! {
     /// Stack frame of [`window`]: the arguments, the next output, its record, and the number of channels behind the next four.
     GatheredWindowFrame { args, output, record, left }
 }
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 consecutive!(GatheredWindowFrame: args, output, record);
 
 /// Whether [`window`] takes elements 0, 2, 1, 3 of each four.
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 pub(in crate::kernels) const PAIRED: bool = cfg!(kernel_isa = "dsp");
 
 /// Four elements of a gathered window with four rows, and with the row in r1.
@@ -202,7 +202,7 @@ macro_rules! gathered {
 }
 
 /// An element with the row in r1.
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 macro_rules! one {
     () => {
         "ldrsh r9, [r0], #2\n ldrsb r10, [r1], #1\n mla r5, r9, r10, r5\n"
@@ -233,7 +233,7 @@ macro_rules! scaled {
 }
 
 /// A sum becomes an output at r0: r9 has the channel's record, r10 the bytes from there to its bias, r2 and r3 the limits.
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 macro_rules! finish {
     ($sum:literal) => {
         concat!(
@@ -270,7 +270,7 @@ macro_rules! finish {
 ///
 /// # Safety
 /// Every address that the arguments give is readable, or writable for `y`: `x` for the window, `weights`, `records` and biases for `count` channels.
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn window(args: *const GatheredWindowArgs) {
     naked!(
