@@ -4,7 +4,6 @@
 //! at once take neighbours, which [`consecutive`] holds at compile time.
 
 #[cfg(feature = "testkit")]
-#[macro_use]
 pub(crate) mod registers;
 #[macro_use]
 mod rv32;
@@ -26,9 +25,28 @@ macro_rules! checked {
     ($($template:expr),+; $($operands:tt)*) => { core::arch::naked_asm!($($template,)+ $($operands)*) };
 }
 
+/// The call that a checked function begins with: where it returns to stays in a register that is free.
+#[cfg(all(registers, target_arch = "arm"))]
+macro_rules! call_enter {
+    () => {
+        "mov r12, lr\n bl {enter}"
+    };
+}
+#[cfg(all(registers, target_arch = "aarch64"))]
+macro_rules! call_enter {
+    () => {
+        "mov x16, x30\n bl {enter}"
+    };
+}
+#[cfg(all(registers, any(target_arch = "riscv32", target_arch = "riscv64")))]
+macro_rules! call_enter {
+    () => {
+        "call t0, {enter}"
+    };
+}
+
 /// The body between [`registers::enter`] and `leave`.
 #[cfg(registers)]
-#[allow(unused_macros, reason = "not every core has naked functions")]
 macro_rules! checked {
     ($($template:expr),+; $($operands:tt)*) => {
         core::arch::naked_asm!(

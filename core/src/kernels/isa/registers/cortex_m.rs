@@ -3,24 +3,7 @@
 use core::arch::naked_asm;
 use core::mem::offset_of;
 
-use super::{Frame, NEXT, PATTERNS, compare};
-
-/// Bits of the registers in the order of a frame.
-#[cfg(not(kernel_isa = "fpu"))]
-pub(super) const REGISTERS: [u8; 9] = [8, 9, 10, 11, 4, 5, 6, 7, SP];
-/// Bits of the registers in the order of a frame.
-#[cfg(kernel_isa = "fpu")]
-pub(super) const REGISTERS: [u8; 25] = [
-    8, 9, 10, 11, 4, 5, 6, 7, SP, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
-];
-pub(super) const SP: u8 = 13;
-
-/// The call that a function begins with.
-macro_rules! call_enter {
-    () => {
-        "mov r12, lr\n bl {enter}"
-    };
-}
+use super::frame::{Frame, NEXT, PATTERNS, compare};
 
 /// The core that the assembly is for.
 #[cfg(kernel_isa = "fpu")]

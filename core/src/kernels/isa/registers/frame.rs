@@ -1,40 +1,34 @@
-//! A check of the calling convention (feature `testkit-registers`): every naked function leaves the registers that belong to its caller, and
-//! the stack pointer, as they were.
-//!
-//! `naked!` begins each function with a call of [`enter`]. This keeps the caller's registers in a frame beside the stack, gives each register a value of its
-//! own, and lets the function return to `leave`, which compares them, notes those that changed, and restores the caller's. Arguments and results are
-//! untouched, those on the stack as well.
+//! The registers of a function's caller beside the stack, and what the function left of them.
 
 use core::cell::UnsafeCell;
 
-use super::Unsaved;
-
-#[cfg(target_arch = "aarch64")]
-#[macro_use]
-mod aarch64;
+/// Bits of the registers in the order of a frame: r8 to r11, r4 to r7, the stack pointer.
+#[cfg(all(target_arch = "arm", not(kernel_isa = "fpu")))]
+const REGISTERS: [u8; 9] = [8, 9, 10, 11, 4, 5, 6, 7, SP];
+/// Bits of the registers in the order of a frame: those, then s16 to s31.
+#[cfg(all(target_arch = "arm", kernel_isa = "fpu"))]
+const REGISTERS: [u8; 25] = [
+    8, 9, 10, 11, 4, 5, 6, 7, SP, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
+];
 #[cfg(target_arch = "arm")]
-#[macro_use]
-mod cortex_m;
-#[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
-#[macro_use]
-mod riscv;
+const SP: u8 = 13;
 
+/// Bits of the registers in the order of a frame: s0 to s11, the stack pointer.
+#[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
+const REGISTERS: [u8; 13] = [8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, SP];
+#[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
+const SP: u8 = 2;
+
+/// Bits of the registers in the order of a frame: x19 to x29, the stack pointer, d8 to d15.
 #[cfg(target_arch = "aarch64")]
-use aarch64::{REGISTERS, SP};
-#[cfg(target_arch = "arm")]
-use cortex_m::{REGISTERS, SP};
-#[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
-use riscv::{REGISTERS, SP};
-
+const REGISTERS: [u8; 20] = [
+    19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, SP, 8, 9, 10, 11, 12, 13, 14, 15,
+];
 #[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::enter;
-#[cfg(target_arch = "arm")]
-pub(crate) use cortex_m::enter;
-#[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
-pub(crate) use riscv::enter;
+const SP: u8 = 31;
 
-/// The first function since the last call that did not restore a register.
-pub(super) fn take() -> Option<Unsaved> {
+/// The first function since the last call that did not restore a register: a bit for each register, and an address in the function.
+pub(super) fn take() -> Option<(u32, usize)> {
     // SAFETY: no naked function is under way, and nothing else writes to it.
     unsafe { (*FOUND.0.get()).take() }
 }
@@ -47,24 +41,24 @@ const SAVED: usize = REGISTERS.len();
 
 /// A function that is under way. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 #[repr(C)]
-struct Frame {
+pub(super) struct Frame {
     /// The caller's registers, in the order of [`REGISTERS`].
-    own: [usize; SAVED],
+    pub(super) own: [usize; SAVED],
     /// The function's return address.
-    back: usize,
+    pub(super) back: usize,
     /// The address behind the function's call of [`enter`].
-    function: usize,
+    pub(super) function: usize,
     /// The registers at the function's end, in the same order.
-    left: [usize; SAVED],
+    pub(super) left: [usize; SAVED],
 }
 
 /// Memory of one core.
 #[repr(transparent)]
-struct Shared<T>(UnsafeCell<T>);
+pub(super) struct Shared<T>(UnsafeCell<T>);
 // SAFETY: the test kit runs kernels on one core, and none in an interrupt.
 unsafe impl<T> Sync for Shared<T> {}
 
-static FOUND: Shared<Option<Unsaved>> = Shared(UnsafeCell::new(None));
+static FOUND: Shared<Option<(u32, usize)>> = Shared(UnsafeCell::new(None));
 static FRAMES: Shared<[Frame; DEPTH]> = Shared(UnsafeCell::new(
     [const {
         Frame {
@@ -76,10 +70,10 @@ static FRAMES: Shared<[Frame; DEPTH]> = Shared(UnsafeCell::new(
     }; DEPTH],
 ));
 /// The next function's frame.
-static NEXT: Shared<*mut Frame> = Shared(UnsafeCell::new(FRAMES.0.get().cast()));
+pub(super) static NEXT: Shared<*mut Frame> = Shared(UnsafeCell::new(FRAMES.0.get().cast()));
 
 /// Values of the registers while a function runs; that of the stack pointer is not used.
-static PATTERNS: [usize; SAVED] = {
+pub(super) static PATTERNS: [usize; SAVED] = {
     let mut patterns = [0; SAVED];
     let mut at = 0;
     while at < SAVED {
@@ -93,7 +87,7 @@ static PATTERNS: [usize; SAVED] = {
 ///
 /// # Safety
 /// `frame` is that of the function, with what it left.
-unsafe extern "C" fn compare(frame: *const Frame) {
+pub(super) unsafe extern "C" fn compare(frame: *const Frame) {
     // SAFETY: a frame of this module (fn docs), and memory of one core.
     let (frame, found) = unsafe { (&*frame, &mut *FOUND.0.get()) };
     let mut registers = 0;
@@ -104,9 +98,6 @@ unsafe extern "C" fn compare(frame: *const Frame) {
         }
     }
     if registers != 0 {
-        found.get_or_insert(Unsaved {
-            registers,
-            function: frame.function,
-        });
+        found.get_or_insert((registers, frame.function));
     }
 }

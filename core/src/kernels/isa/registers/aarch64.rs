@@ -3,20 +3,7 @@
 use core::arch::naked_asm;
 use core::mem::offset_of;
 
-use super::{Frame, NEXT, PATTERNS, compare};
-
-/// Bits of the registers in the order of a frame: x19 to x29, the stack pointer, d8 to d15.
-pub(super) const REGISTERS: [u8; 20] = [
-    19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, SP, 8, 9, 10, 11, 12, 13, 14, 15,
-];
-pub(super) const SP: u8 = 31;
-
-/// The call that a function begins with.
-macro_rules! call_enter {
-    () => {
-        "mov x16, x30\n bl {enter}"
-    };
-}
+use super::frame::{Frame, NEXT, PATTERNS, compare};
 
 /// All registers of a frame from x21 on, x9 the address of x21's word; x11 stands for the stack pointer.
 macro_rules! from_x21 {

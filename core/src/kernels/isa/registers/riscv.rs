@@ -3,18 +3,7 @@
 use core::arch::naked_asm;
 use core::mem::offset_of;
 
-use super::{Frame, NEXT, PATTERNS, compare};
-
-/// Numbers of the registers in the order of a frame: s0 to s11 and the stack pointer.
-pub(super) const REGISTERS: [u8; 13] = [8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, SP];
-pub(super) const SP: u8 = 2;
-
-/// The call that a function begins with.
-macro_rules! call_enter {
-    () => {
-        "call t0, {enter}"
-    };
-}
+use super::frame::{Frame, NEXT, PATTERNS, compare};
 
 #[cfg(target_arch = "riscv32")]
 macro_rules! word {
