@@ -52,7 +52,8 @@
 //! **Features**, all off by default: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
 //! `rvv` for RISC-V cores with vectors, `sme` for AArch64 cores with outer products,
 //! `verify` for signed files, `guard` for canaries behind arenas and state, `defmt` for log formatting, `slots` for updates in two
-//! slots of a flash, `events-defmt` and `events-log` for an event a step, `testkit` and `testkit-small` for generated cases of the kernels,
+//! slots of a flash, `events-defmt` and `events-log` for an event a step, `testkit`, `testkit-small` and `testkit-registers` for generated cases of the
+//! kernels,
 //! `cores` for models of several cores, `accelerators` for models of which an accelerator runs steps, `ethos-u` for models with commands for such an NPU,
 //! `critical-section` and `portable-atomic` for cores without compare-and-swap, `pack` for packers.
 //! A target whose cores cannot have an extension does not build with its feature; a core of such a target without it (some Cortex-M33) faults at the first step

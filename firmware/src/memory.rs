@@ -93,7 +93,7 @@ impl Areas {
             // SAFETY: the bytes lie in free memory that nothing else was given.
             unsafe { ptr::write_bytes(ptr::with_exposed_provenance_mut::<u8>(canary), CANARY, CANARY_BYTES) };
         }
-        // SAFETY: as above.
+        // SAFETY: the piece lies in free memory that nothing else was given.
         unsafe { ptr::write_bytes(ptr::with_exposed_provenance_mut::<u8>(start), PAINT, len) };
         Ok(piece)
     }

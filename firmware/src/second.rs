@@ -209,7 +209,7 @@ fn barrier() {
 /// # Safety
 /// The address is a register's.
 unsafe fn write(register: usize, value: u32) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the address is a register's (fn docs).
     unsafe { write_volatile(with_exposed_provenance_mut(register), value) };
 }
 

@@ -72,7 +72,7 @@ impl Spi {
 
     fn received(&self) -> Result<u8, Silent> {
         for _ in 0..POLLS {
-            // SAFETY: as above.
+            // SAFETY: a register of the controller, which is this device's alone.
             let found: u32 = unsafe { ptr::read_volatile(ptr::with_exposed_provenance(row::SPI + RECEIVE)) };
             if found & EMPTY == 0 {
                 return Ok(found as u8);

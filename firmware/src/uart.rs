@@ -53,7 +53,7 @@ fn read<T>(offset: usize) -> T {
 }
 
 fn write<T>(offset: usize, value: T) {
-    // SAFETY: as above.
+    // SAFETY: a register of the board's port.
     unsafe { ptr::write_volatile(ptr::with_exposed_provenance_mut(UART + offset), value) }
 }
 

@@ -6,18 +6,50 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use arenite::KernelId;
-use arenite_host::board::{Board, ready};
+use arenite_host::board::{Board, QEMU_FOLDER, ready};
 use arenite_tests::skip;
 use regex::Regex;
 
 /// The patches, `tests/patches/NAME.patch`, and the section of `CONTRIBUTING.md` that each is an example of.
-const PATCHES: [(&str, &str); 6] = [
+const PATCHES: [(&str, &str); 8] = [
     ("backend", "A backend"),
     ("board", "A board"),
+    ("dialect", "A dialect"),
     ("kernel", "A kernel"),
     ("loop", "A loop for a core"),
+    ("operator", "Another operator"),
     ("pass", "A pass"),
     ("pointwise", "A pointwise operator"),
+];
+
+/// Patches that spoil a kernel's assembly, `tests/patches/NAME.patch`; the kernel, and parts of what the test kit says of it.
+const BAD: [(&str, &str, &[&str]); 3] = [
+    // Two fields of the arguments change places.
+    (
+        "bad_field",
+        "DspSumS8",
+        &["DspSumS8 on mps2-an386, seed ", ": Differs("],
+    ),
+    // An element behind the input is read.
+    (
+        "bad_read",
+        "DspConv2dS8",
+        &[
+            "kernel: DspConv2dS8, ",
+            "operand: 1, start: false, ",
+            "im2col_s16_loops::arm::widen_4",
+        ],
+    ),
+    // A register of the caller is not saved.
+    (
+        "bad_register",
+        "DspSlidingDepthwiseS8",
+        &[
+            "DspSlidingDepthwiseS8 on mps2-an386, seed ",
+            "Unsaved { registers: \"r10\", ",
+            "dwconv_s8_3x3_s1_loops::arm::widen",
+        ],
+    ),
 ];
 
 fn root() -> PathBuf {
@@ -36,6 +68,18 @@ fn patch(name: &str) -> String {
 /// The kernels of the patch of a backend.
 const KERNELS: [&str; 2] = ["DemoConv2dF32", "DemoDepthwiseS8"];
 
+/// A network of the operator's patch.
+const OPERATOR_TRACE: &str = r#"{
+  "arenite_trace": 1,
+  "inputs": ["x"],
+  "outputs": ["y"],
+  "tensors": {
+    "x": {"shape": [2, 3], "dtype": "f32", "role": "input"},
+    "y": {"shape": [2, 3], "dtype": "f32", "role": "activation"}
+  },
+  "nodes": [{"name": "zone", "op": "dead_zone", "inputs": ["x"], "outputs": ["y"], "attrs": {"limit": 0.25}}]
+}"#;
+
 /// The table of kernels.
 const TABLE: &str = "core/src/kernels/table.rs";
 
@@ -53,9 +97,13 @@ fn numbered(table: &str) -> Vec<(u8, String)> {
     .collect()
 }
 
-/// The patch with the largest numbers that no kernel has: the numbers of the file itself are taken by kernels that came later.
-fn renumbered(patch: &str) -> String {
-    let used: BTreeSet<u8> = KernelId::ALL.iter().map(|&kernel| kernel as u8).collect();
+/// The numbers of all kernels.
+fn used() -> BTreeSet<u8> {
+    KernelId::ALL.iter().map(|&kernel| kernel as u8).collect()
+}
+
+/// The patch with the largest numbers that are not used: the numbers of the file itself are taken by kernels that came later.
+fn renumbered(patch: &str, used: &BTreeSet<u8>) -> String {
     let mut free = (0..=u8::MAX).rev().filter(|number| !used.contains(number));
     let row = Regex::new(r"^\+            [0-9]+ ([A-Z].*;)$").expect("an expression");
     let lines = patch.lines().map(|line| match row.captures(line) {
@@ -76,7 +124,7 @@ fn touched(patch: &str) -> Vec<(String, bool)> {
 }
 
 /// Words of `CONTRIBUTING.md` that stand for any name.
-const ANY: &str = "BACKEND|NAME|ISA|PASS";
+const ANY: &str = "BACKEND|DIALECT|NAME|ISA|PASS";
 
 /// The paths of a section's numbered lines, each an expression: those words stand for any name, and a folder for what is in it.
 fn documented(text: &str, title: &str) -> Vec<Regex> {
@@ -115,7 +163,13 @@ fn copy(from: &Path, to: &Path) {
 /// Applies a patch in `folder`, which is in no repository; `None` without a program for it.
 fn apply(name: &str, folder: &Path) -> Option<()> {
     let patch = folder.join(format!("{name}.patch"));
-    fs::write(&patch, renumbered(&self::patch(name))).expect("written");
+    // Another patch may have added kernels.
+    let table = fs::read_to_string(folder.join(TABLE));
+    let used = table.map_or_else(
+        |_| used(),
+        |table| numbered(&table).into_iter().map(|(number, _)| number).collect(),
+    );
+    fs::write(&patch, renumbered(&self::patch(name), &used)).expect("written");
     for command in [["git", "apply"].as_slice(), &["patch", "--strip=1", "--input"]] {
         let (program, arguments) = command.split_first().expect("a program");
         let Ok(output) = Command::new(program)
@@ -180,8 +234,21 @@ fn each_patch_touches_what_is_documented() {
 }
 
 #[test]
-fn each_patch_applies() {
+fn the_files_of_each_patch_are_counted() {
+    let text = read("CONTRIBUTING.md");
     for (name, _) in PATCHES {
+        let row = format!("| `{name}` | {} | ", touched(&patch(name)).len());
+        assert!(text.contains(&row), "CONTRIBUTING.md has no row `{row}`");
+    }
+}
+
+#[test]
+fn each_patch_applies() {
+    let names = PATCHES
+        .map(|(name, _)| name)
+        .into_iter()
+        .chain(BAD.map(|(name, ..)| name));
+    for name in names {
         let folder = tempfile::tempdir().expect("a folder");
         for (path, there) in touched(&patch(name)) {
             if there {
@@ -208,17 +275,17 @@ fn each_patch_applies() {
 /// Kernels that took a patch's own numbers do not stop it.
 #[test]
 fn a_patch_takes_numbers_that_no_kernel_has() {
-    let used = KernelId::ALL[0] as u8;
+    let (first, used) = (KernelId::ALL[0] as u8, used());
     let own = patch("backend");
     let taken: String = own
         .lines()
         .map(|line| match line.split_once(" DemoConv2dF32 Demo ") {
-            Some((_, kernel)) => format!("+            {used} DemoConv2dF32 Demo {kernel}\n"),
+            Some((_, kernel)) => format!("+            {first} DemoConv2dF32 Demo {kernel}\n"),
             None => format!("{line}\n"),
         })
         .collect();
     assert_ne!(taken, own);
-    assert_eq!(renumbered(&taken), renumbered(&own));
+    assert_eq!(renumbered(&taken, &used), renumbered(&own, &used));
 }
 
 /// A copy of the sources with patches; `None` without a program that applies them.
@@ -242,25 +309,31 @@ fn patched(folder: &Path, names: &[&str]) -> Option<PathBuf> {
     Some(copied)
 }
 
-/// The kernel's convolution equals the reference, the loop is built for its core, pass and pointwise operator run with their crates' own tests, the board has
-/// its row.
+/// The kernel's convolution and the operator equal the reference, the loop is built for its core, dialect, pass and pointwise operator run with their crates'
+/// own tests, the board has its row.
 #[test]
 #[ignore = "long: builds the runtime and the packer from a copy of the sources"]
 fn the_other_patches_build_and_their_kernels_run() {
     let test = "the_other_patches_build_and_their_kernels_run";
     let folder = tempfile::tempdir().expect("a folder");
-    let names = ["board", "kernel", "loop", "pass", "pointwise"];
+    let names = ["board", "dialect", "kernel", "loop", "operator", "pass", "pointwise"];
     let Some(copied) = patched(folder.path(), &names) else {
         return skip(test, "neither git nor patch is installed");
     };
-    copy(
-        &root().join("tests/patches/kernel.rs"),
-        &copied.join("core/tests/kernel.rs"),
-    );
+    for name in ["kernel.rs", "operator.rs"] {
+        copy(
+            &root().join("tests/patches").join(name),
+            &copied.join("core/tests").join(name),
+        );
+    }
     let target = folder.path().join("target");
     let run = |arguments: &str| cargo(&copied, &target, &arguments.split(' ').collect::<Vec<_>>());
-    let printed = run("test -p arenite --features testkit,pack --test kernel -- --nocapture");
-    assert!(printed.contains("InputConv2dF32: "), "{printed}");
+    let printed = run("test -p arenite --features testkit,pack --test kernel --test operator -- --nocapture");
+    assert!(
+        printed.contains("InputConv2dF32: ") && printed.contains("DeadZoneF32: "),
+        "{printed}"
+    );
+    run("test -p arenite-import --lib lines");
     run("test -p arenite-plan --lib passes");
     run("check -p arenite-board");
     if let Err(reason) = ready(Board::find("riscv32-virt").expect("a known board")) {
@@ -269,12 +342,13 @@ fn the_other_patches_build_and_their_kernels_run() {
     run("check -p arenite --features testkit --target riscv32imac-unknown-none-elf");
 }
 
-/// In a copy of the sources with the patch, its kernels equal the scalar ones, survive damaged weights, and are what `pack` chooses for their target.
+/// In a copy of the sources with the patches of a backend and of an operator, the backend's kernels equal the scalar ones, survive damaged weights, and are
+/// what `pack` chooses for their target; a trace of the operator packs to its kernel.
 #[test]
 #[ignore = "long: builds the runtime and the packer from a copy of the sources"]
 fn a_backend_added_by_its_patch_runs() {
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(copied) = patched(folder.path(), &["backend"]) else {
+    let Some(copied) = patched(folder.path(), &["backend", "operator"]) else {
         return skip(
             "a_backend_added_by_its_patch_runs",
             "neither git nor patch is installed",
@@ -300,27 +374,64 @@ fn a_backend_added_by_its_patch_runs() {
     for kernel in KERNELS {
         assert!(printed.contains(&format!("{kernel}: ")), "{kernel}:\n{printed}");
     }
-    let model = copied.join("tests/models/digits/digits.trace.json");
-    let output = folder.path().join("digits.bin");
-    let (model, output) = (model.to_string_lossy(), output.to_string_lossy());
-    let pack = [
-        "run",
-        "-p",
-        "arenite-host",
-        "--bin",
-        "pack",
-        "--",
-        &model,
-        "-o",
-        &output,
-        "--target",
-        "portable",
-    ];
-    println!("{printed}{}", cargo(&copied, &target, &pack));
-    let packed = fs::read(output.as_ref()).expect("the model file");
-    let kernels = arenite::kernel_set(&packed);
     let table = fs::read_to_string(copied.join(TABLE)).expect("the table");
-    let conv2d = numbered(&table).into_iter().find(|(_, name)| name == KERNELS[0]);
-    let (number, _) = conv2d.expect("the convolution's row");
-    assert!(kernels.has(number), "the model's kernels are {kernels:x?}");
+    let trace = folder.path().join("zone.trace.json");
+    fs::write(&trace, OPERATOR_TRACE).expect("written");
+    let digits = copied.join("tests/models/digits/digits.trace.json");
+    for (model, kernel) in [(digits, KERNELS[0]), (trace, "DeadZoneF32")] {
+        let output = folder.path().join("model.bin");
+        let (model, output) = (model.to_string_lossy(), output.to_string_lossy());
+        let pack = [
+            "run",
+            "-p",
+            "arenite-host",
+            "--bin",
+            "pack",
+            "--",
+            &model,
+            "-o",
+            &output,
+            "--target",
+            "portable",
+        ];
+        println!("{}", cargo(&copied, &target, &pack));
+        let kernels = arenite::kernel_set(&fs::read(output.as_ref()).expect("the model file"));
+        let row = numbered(&table).into_iter().find(|(_, name)| name == kernel);
+        let (number, _) = row.unwrap_or_else(|| panic!("no row of {kernel}"));
+        assert!(kernels.has(number), "the kernels of {model} are {kernels:x?}");
+    }
+}
+
+/// A register that is not saved, a byte that is read behind an operand and two fields of arguments in each other's place: on the board the test kit sees
+/// each, and says what it is.
+#[test]
+#[ignore = "long: builds firmware from a copy of the sources"]
+fn bad_assembly_is_seen_by_the_test_kit() {
+    let test = "bad_assembly_is_seen_by_the_test_kit";
+    let board = Board::find("mps2-an386").expect("a known board");
+    if let Err(reason) = ready(board) {
+        return skip(test, &reason.to_string());
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(copied) = patched(folder.path(), &BAD.map(|(name, ..)| name)) else {
+        return skip(test, "neither git nor patch is installed");
+    };
+    // Emulators that `cargo xtask setup` brought lie in the checkout.
+    let own = root().join(QEMU_FOLDER).join("bin");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([own].into_iter().chain(std::env::split_paths(&path))).expect("a path");
+    for (name, kernel, said) in BAD {
+        let output = Command::new(env!("CARGO"))
+            .args(["xtask", "test", "kernel", kernel])
+            .env("ARENITE_ROOT", &copied)
+            .env("PATH", &path)
+            .current_dir(root())
+            .output()
+            .expect("cargo runs");
+        let printed = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{name}.patch: {kernel} passes: {printed}");
+        for part in said {
+            assert!(printed.contains(part), "{name}.patch: no `{part}` in {printed}");
+        }
+    }
 }

@@ -131,7 +131,7 @@ impl<R: Registers> CycleCounter for SysTick<'_, R> {
     }
 }
 
-#[cfg(any(kernel_isa = "armv6m", kernel_isa = "armv7m"))]
+#[cfg(kernel_isa = "cortex_m")]
 #[allow(unsafe_code)]
 impl Registers for super::counter::Core {
     fn read(&mut self, address: usize) -> u32 {

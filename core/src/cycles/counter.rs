@@ -2,8 +2,7 @@
 
 /// The registers of the core that the program runs on. Reaching them wants the privilege that start-up code runs with.
 #[cfg(any(
-    kernel_isa = "armv6m",
-    kernel_isa = "armv7m",
+    kernel_isa = "cortex_m",
     all(target_os = "none", any(target_arch = "riscv32", target_arch = "riscv64"))
 ))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -15,8 +15,7 @@ mod riscv;
 
 pub use cortex_m::{Dwt, Registers, SysTick, Wraps};
 #[cfg(any(
-    kernel_isa = "armv6m",
-    kernel_isa = "armv7m",
+    kernel_isa = "cortex_m",
     all(target_os = "none", any(target_arch = "riscv32", target_arch = "riscv64"))
 ))]
 pub use counter::Core;

@@ -11,7 +11,7 @@
 #![cfg_attr(not(any(test, packing)), allow(dead_code))]
 
 #[macro_use]
-mod isa;
+pub(crate) mod isa;
 
 pub mod api;
 pub mod primitives;

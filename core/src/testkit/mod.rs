@@ -27,6 +27,8 @@ pub use mutate::{Attack, Mutations};
 pub use network::{NetworkMemory, StepFound, guard_network};
 pub use run::run;
 
+pub use crate::kernels::isa::registers::{Unsaved, unsaved};
+
 #[cfg(target_arch = "x86_64")]
 pub use crate::kernels::x86::Level as InstructionSet;
 

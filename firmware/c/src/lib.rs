@@ -47,7 +47,7 @@ pub unsafe extern "C" fn arenite_needs_of(
     model_bytes: usize,
     needs: *mut arenite_needs,
 ) -> arenite_code {
-    // SAFETY: as the caller promises.
+    // SAFETY: `model` points to `model_bytes` readable bytes, or is null (fn docs).
     let (Some(file), false) = (unsafe { bytes(model, model_bytes) }, needs.is_null()) else {
         return ARENITE_NULL;
     };
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn arenite_needs_of(
         inputs: header.inputs.into(),
         outputs: header.outputs.into(),
     };
-    // SAFETY: not null, aligned, and writable as the caller promises.
+    // SAFETY: not null, aligned, and writable (fn docs).
     unsafe { needs.write(found) };
     ARENITE_OK
 }
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn arenite_open(
         bytes: arena_bytes,
     };
     let arenas = [first, NONE, NONE, NONE];
-    // SAFETY: as the caller promises.
+    // SAFETY: the pointers are the caller's, and point to as many bytes as said (fn docs); `arenas` are `ARENITE_REGIONS` memories.
     unsafe { arenite_open_in(session, model, model_bytes, arenas.as_ptr(), state, state_bytes) }
 }
 
@@ -128,11 +128,11 @@ pub unsafe extern "C" fn arenite_open_in(
     if !session.is_aligned() || !arenas.is_aligned() {
         return ARENITE_MISALIGNED;
     }
-    // SAFETY: not null, aligned, and writable as the caller promises. What was here before is a session without destructor, or anything.
+    // SAFETY: not null, aligned, and writable (fn docs). What was here before is a session without destructor, or anything.
     unsafe { Held::close(session) };
-    // SAFETY: as the caller promises.
+    // SAFETY: not null and aligned; `arenas` points to `ARENITE_REGIONS` memories (fn docs).
     let [a, b, c, d] = unsafe { *arenas.cast::<[arenite_memory; ARENITE_REGIONS]>() };
-    // SAFETY: as the caller promises, for as long as the session is used.
+    // SAFETY: the pointers point to as many bytes as said, for as long as the session is used (fn docs).
     let memories = unsafe {
         (
             bytes(model, model_bytes),
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn arenite_open_in(
         });
     match opened {
         Ok(opened) => {
-            // SAFETY: not null, aligned, and writable as the caller promises.
+            // SAFETY: not null, aligned, and writable (fn docs).
             unsafe { Held::open(session, opened) };
             ARENITE_OK
         }
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn arenite_set_input(
     input: *const core::ffi::c_void,
     input_bytes: usize,
 ) -> arenite_code {
-    // SAFETY: as the caller promises.
+    // SAFETY: `session` points to a session, `input` to `input_bytes` readable bytes, or they are null (fn docs).
     let (session, input) = unsafe { (held_mut(session), bytes(input.cast(), input_bytes)) };
     match (session, input) {
         (Ok(session), Some(input)) => code(session.set_input(index as usize, input)),
@@ -190,13 +190,13 @@ pub unsafe extern "C" fn arenite_input(
     place: *mut *mut core::ffi::c_void,
     place_bytes: *mut usize,
 ) -> arenite_code {
-    // SAFETY: as the caller promises.
+    // SAFETY: `session` points to a session, or is null (fn docs).
     let session = match unsafe { held_mut(session) } {
         Ok(session) => session,
         Err(code) => return code,
     };
     match session.input_mut(index as usize) {
-        // SAFETY: as the caller promises.
+        // SAFETY: `place` and `place_bytes` point to writable memory, or are null (fn docs).
         Ok(input) => unsafe { memory::give(input.as_mut_ptr().cast(), input.len(), place, place_bytes) },
         Err(error) => error.code(),
     }
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn arenite_input(
 /// `session` points to a session.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn arenite_run(session: *mut arenite_session) -> arenite_code {
-    // SAFETY: as the caller promises.
+    // SAFETY: `session` points to a session, or is null (fn docs).
     match unsafe { held_mut(session) } {
         Ok(session) => code(session.run()),
         Err(code) => code,
@@ -221,7 +221,7 @@ pub unsafe extern "C" fn arenite_run(session: *mut arenite_session) -> arenite_c
 /// `session` points to a session, `done` to a writable `bool`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn arenite_step(session: *mut arenite_session, done: *mut bool) -> arenite_code {
-    // SAFETY: as the caller promises.
+    // SAFETY: `session` points to a session, or is null (fn docs).
     let session = match unsafe { held_mut(session) } {
         Ok(_) if done.is_null() => return ARENITE_NULL,
         Ok(session) => session,
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn arenite_step(session: *mut arenite_session, done: *mut 
     };
     match session.step() {
         Ok(progress) => {
-            // SAFETY: not null, and writable as the caller promises.
+            // SAFETY: not null, and writable (fn docs).
             unsafe { done.write(progress == Progress::Done) };
             ARENITE_OK
         }
@@ -248,13 +248,13 @@ pub unsafe extern "C" fn arenite_output(
     place: *mut *const core::ffi::c_void,
     place_bytes: *mut usize,
 ) -> arenite_code {
-    // SAFETY: as the caller promises.
+    // SAFETY: `session` points to a session, or is null (fn docs).
     let session = match unsafe { held(session) } {
         Ok(session) => session,
         Err(code) => return code,
     };
     match session.output(index as usize) {
-        // SAFETY: as the caller promises; the place is read through, as `const` says in C.
+        // SAFETY: `place` and `place_bytes` point to writable memory, or are null (fn docs); the place is read through, as `const` says in C.
         Ok(output) => unsafe { memory::give(output.as_ptr().cast(), output.len(), place, place_bytes) },
         Err(error) => error.code(),
     }
@@ -266,7 +266,7 @@ pub unsafe extern "C" fn arenite_output(
 /// `session` points to a session.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn arenite_reset_state(session: *mut arenite_session) -> arenite_code {
-    // SAFETY: as the caller promises.
+    // SAFETY: `session` points to a session, or is null (fn docs).
     match unsafe { held_mut(session) } {
         Ok(session) => {
             session.reset_state();
@@ -289,7 +289,7 @@ pub unsafe extern "C" fn arenite_self_test(
     state: *mut u8,
     state_bytes: usize,
 ) -> arenite_code {
-    // SAFETY: as the caller promises.
+    // SAFETY: the pointers point to as many bytes as said, or are null (fn docs).
     let memories = unsafe {
         (
             bytes(model, model_bytes),
@@ -316,7 +316,7 @@ pub unsafe extern "C" fn arenite_error_text(
     text: *mut core::ffi::c_char,
     text_bytes: usize,
 ) -> usize {
-    // SAFETY: as the caller promises.
+    // SAFETY: `text` points to `text_bytes` writable bytes, or is null (fn docs).
     let to = unsafe { bytes_mut(text.cast(), text_bytes) };
     text::write(code, to.unwrap_or_default())
 }

@@ -31,14 +31,14 @@ impl Held {
     /// `place` is writable and aligned.
     pub(super) unsafe fn open(place: *mut arenite_session, session: Session<'static, 'static, Linked>) {
         let mark = Self::OPEN;
-        // SAFETY: as the caller promises; a session fits, as asserted above, and needs no drop.
+        // SAFETY: `place` is writable and aligned (fn docs); a session fits, which the assertions above hold, and needs no drop.
         unsafe { place.cast::<Self>().write(Self { mark, session }) };
     }
 
     /// # Safety
     /// `place` is writable and aligned.
     pub(super) unsafe fn close(place: *mut arenite_session) {
-        // SAFETY: as the caller promises.
+        // SAFETY: `place` is writable and aligned (fn docs).
         unsafe { (&raw mut (*place.cast::<Self>()).mark).write(0) };
     }
 }
@@ -48,7 +48,7 @@ impl Held {
 pub(super) unsafe fn held_mut<'a>(
     session: *mut arenite_session,
 ) -> Result<&'a mut Session<'static, 'static, Linked>, arenite_code> {
-    // SAFETY: as the caller promises.
+    // SAFETY: `session` is null or points to initialised words that nothing else uses (fn docs).
     unsafe { held(session) }?;
     // SAFETY: it was opened, so a session is there.
     Ok(unsafe { &mut (*session.cast::<Held>()).session })
@@ -82,7 +82,7 @@ pub(super) unsafe fn bytes<'a>(start: *const u8, len: usize) -> Option<&'a [u8]>
     match (start.is_null(), len) {
         (true, 0) => Some(&[]),
         (true, _) => None,
-        // SAFETY: as the caller promises.
+        // SAFETY: not null: `len` bytes that nothing writes for `'a` (fn docs).
         (false, _) => Some(unsafe { slice::from_raw_parts(start, len) }),
     }
 }
@@ -95,7 +95,7 @@ pub(super) unsafe fn bytes_mut<'a>(start: *mut u8, len: usize) -> Option<&'a mut
     match (start.is_null(), len) {
         (true, 0) => Some(&mut []),
         (true, _) => None,
-        // SAFETY: as the caller promises.
+        // SAFETY: not null: `len` bytes that nothing else uses for `'a` (fn docs).
         (false, _) => Some(unsafe { slice::from_raw_parts_mut(start, len) }),
     }
 }

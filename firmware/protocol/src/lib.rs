@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use text::{TEXT_MAX, Text, cut};
 
 /// Raised whenever a type of this file changes; both sides compare it before anything else.
-pub const PROTOCOL_VERSION: u32 = 7;
+pub const PROTOCOL_VERSION: u32 = 8;
 
 /// One [`Request`], postcard.
 pub const REQUEST_FILE: &str = "request";
@@ -161,6 +161,8 @@ pub struct Guards {
     pub blob_length: u64,
     /// The first step of the model that is guarded, or the first kernel's place among all of the build: what comes before a finding was done already.
     pub from: u32,
+    /// The one kernel's number; all without it.
+    pub only: Option<u8>,
     /// The first seed of the generated cases.
     pub first: u32,
     /// Cases for each kernel.
@@ -291,6 +293,17 @@ pub enum Record<'a> {
         found: u32,
         /// The scalar kernel's.
         expected: u32,
+    },
+    /// A kernel's assembly did not restore registers of its caller; the next kernel follows.
+    Unsaved {
+        /// The kernel's number.
+        kernel: u8,
+        /// The case.
+        seed: u32,
+        /// A bit for each register, as the runtime's test kit has them.
+        registers: u32,
+        /// An address in the function that did not.
+        function: u64,
     },
     /// The blob was accepted.
     Loaded {

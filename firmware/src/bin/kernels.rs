@@ -10,7 +10,7 @@ mod guards;
 use core::cell::UnsafeCell;
 
 use arenite::KernelId;
-use arenite::testkit::{Attack, Difference, Mutations, Verdict, Workspace, compare, mutate};
+use arenite::testkit::{Attack, Difference, Mutations, Verdict, Workspace, compare, mutate, unsaved};
 use arenite_firmware::Exchange;
 use arenite_firmware::protocol::{Command, PROTOCOL_VERSION, Record, Request, exit};
 
@@ -68,7 +68,11 @@ fn main(exchange: &mut Exchange) -> i32 {
 fn compared(kernel: KernelId, first: u32, cases: u32, workspace: &mut Workspace) -> Record<'static> {
     let mut equal = 0;
     for seed in first..first.saturating_add(cases) {
-        match compare(kernel, seed, workspace) {
+        let verdict = compare(kernel, seed, workspace);
+        if let Some(unsaved) = keeps(kernel, seed) {
+            return unsaved;
+        }
+        match verdict {
             Ok(Verdict::Equal) => equal += 1,
             Ok(Verdict::NotComputed) => {}
             Err(difference) => return differs(kernel, seed, difference),
@@ -84,7 +88,11 @@ fn compared(kernel: KernelId, first: u32, cases: u32, workspace: &mut Workspace)
 fn mutated(kernel: KernelId, first: u32, cases: u32, changes: u32, workspace: &mut Workspace) -> Record<'static> {
     let mut tally = Mutations::default();
     for seed in first..first.saturating_add(cases) {
-        if let Err(difference) = mutate(kernel, seed, Attack::Random(changes), &mut tally, workspace) {
+        let done = mutate(kernel, seed, Attack::Random(changes), &mut tally, workspace);
+        if let Some(unsaved) = keeps(kernel, seed) {
+            return unsaved;
+        }
+        if let Err(difference) = done {
             return differs(kernel, seed, difference);
         }
     }
@@ -94,6 +102,16 @@ fn mutated(kernel: KernelId, first: u32, cases: u32, changes: u32, workspace: &m
         ran: tally.ran,
         digest: tally.digest,
     }
+}
+
+/// The registers that a function of the case did not restore.
+fn keeps(kernel: KernelId, seed: u32) -> Option<Record<'static>> {
+    unsaved().map(|unsaved| Record::Unsaved {
+        kernel: kernel as u8,
+        seed,
+        registers: unsaved.registers,
+        function: unsaved.function as u64,
+    })
 }
 
 fn differs(kernel: KernelId, seed: u32, difference: Difference) -> Record<'static> {

@@ -36,7 +36,7 @@ impl Wires {
     }
 
     fn data(&self) -> bool {
-        // SAFETY: as above.
+        // SAFETY: a register of the board's controller.
         let wires: u32 = unsafe { ptr::read_volatile(ptr::with_exposed_provenance(self.0)) };
         wires & DATA != 0
     }

@@ -86,10 +86,10 @@ impl Blocks {
     /// `edge ADDRESS INSTRUCTIONS ADDRESS INSTRUCTIONS COUNT`, of which the first two are `0 0` at the start of the interval.
     pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         for &block in self.known.values().chain([&self.start]) {
-            // SAFETY: as above.
+            // SAFETY: a block of this list; all of them are leaked.
             let block = unsafe { &*block };
             for &(to, count) in &block.behind {
-                // SAFETY: as above.
+                // SAFETY: what follows a block is one of this list as well.
                 let to = unsafe { &*to };
                 let (from, number) = (block.address, block.instructions);
                 writeln!(

@@ -296,10 +296,10 @@ extern "C" fn translated(_: u64, block: *mut Translation) {
         // SAFETY: the block is valid during this call, and so are its instructions.
         let count = unsafe { qemu_plugin_tb_n_insns(block) };
         for index in 0..count {
-            // SAFETY: as above.
+            // SAFETY: `index < count`: an instruction of the block, valid during this call.
             unsafe { watch(state, qemu_plugin_tb_get_insn(block, index)) };
         }
-        // SAFETY: as above; the block that is told lives until qemu ends.
+        // SAFETY: the block and its instructions are valid during this call; the list's block, which is registered, lives until qemu ends.
         unsafe {
             let address = qemu_plugin_tb_vaddr(block);
             let last = qemu_plugin_tb_get_insn(block, count - 1);
@@ -313,7 +313,7 @@ extern "C" fn translated(_: u64, block: *mut Translation) {
 /// # Safety
 /// `instruction` is one of the block that is being translated.
 unsafe fn watch(state: &mut State, instruction: *mut Instruction) {
-    // SAFETY: as the caller promises; qemu copies what it keeps.
+    // SAFETY: an instruction of the block that is being translated (fn docs); qemu copies what it keeps.
     unsafe {
         let address = qemu_plugin_insn_vaddr(instruction);
         // The marks are called first and counted after, so that an interval holds the begin mark and not the end mark.
@@ -405,7 +405,7 @@ extern "C" fn entered(cpu: c_uint, block: *mut c_void) {
             flash.fetch(address, bytes);
         }
         if state.inside && state.wait.is_some() {
-            // SAFETY: as above.
+            // SAFETY: what was registered is a block of the list, which is never freed.
             let instructions = unsafe { (*block.cast::<blocks::Block>()).instructions() };
             let core = state.core(cpu);
             core.counts[usize::from(core.waits)] += instructions as u64;

@@ -65,11 +65,11 @@ pub(super) fn kernels() -> Result<Outcome> {
 
 /// The firmware's library and programs for every board.
 pub(super) fn firmware() -> Result<Outcome> {
-    // The programs for a serial port and for a flash too, where the board has one.
+    // The programs for a serial port and for a flash too, where the board has one, and the test kit's check of registers.
     let features = |board: &Board| {
         let serial = board.uart.map_or("", |_| ",serial");
         let stream = board.spi_flash().map_or("", |_| ",slots");
-        format!("{}{serial}{stream}", board.feature)
+        format!("{}{serial}{stream},registers", board.feature)
     };
     let boards: BTreeSet<_> = BOARDS.iter().map(|board| (board.triple, features(board))).collect();
     for (triple, features) in suite::taken(2, &boards) {

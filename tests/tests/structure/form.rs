@@ -122,6 +122,26 @@ fn assembly_has_no_literal_offset() {
     }
 }
 
+/// A SAFETY comment names what makes the block sound, where the block stands: a promise of another place is no reason.
+#[test]
+fn safety_comments_name_their_reason() {
+    let promise =
+        Regex::new(r"SAFETY: (as (the caller|above|before|promised)|see (above|the caller)|the caller promises\.)");
+    let promise = promise.expect("an expression");
+    let (mut unnamed, mut comments) = (Vec::new(), 0);
+    for folder in ["core", "firmware", "host-tools", "tests"] {
+        for path in sources(&root().join(folder), "rs") {
+            let text = fs::read_to_string(&path).expect("a source");
+            comments += text.matches("// SAFETY: ").count();
+            let lines = text.lines().enumerate().filter(|(_, line)| promise.is_match(line));
+            unnamed.extend(lines.map(|(at, _)| format!("{}:{}", path.display(), at + 1)));
+        }
+    }
+    println!("{comments} SAFETY comments");
+    assert!(comments > 700, "{comments}");
+    assert!(unnamed.is_empty(), "no reason:\n{}", unnamed.join("\n"));
+}
+
 /// A dependency that no source names is none; one that tests alone name is theirs. Cargo's spelling has dashes.
 #[test]
 fn every_dependency_is_used() {

@@ -60,7 +60,7 @@ unsafe fn quads_of(output: *mut i8, a: *const i8, b: *const i8, quads: usize, op
 #[cfg(kernel_isa = "dsp")]
 #[unsafe(naked)]
 unsafe extern "C" fn sum_asm(output: *mut i8, a: *const i8, b: *const i8, quads: usize, constants: &[i32; 4]) {
-    core::arch::naked_asm!(
+    naked!(
         ".cpu cortex-m33",
         "push.w  {{r4-r11, lr}}",
         "ldr.w   r4, [sp, #{constants}]",
@@ -90,7 +90,7 @@ unsafe extern "C" fn sum_asm(output: *mut i8, a: *const i8, b: *const i8, quads:
         "subs    r3, #1",
         "str.w   r12, [r0], #4",
         "bne     10b",
-        "pop.w   {{r4-r11, pc}}",
+        "pop.w   {{r4-r11, pc}}";
         // Behind nine registers.
         constants = const 9 * 4,
     )

@@ -33,9 +33,9 @@ pub(super) struct ConvBlockArgs {
 }
 
 #[cfg(kernel_isa = "dsp")]
-use arm::{mac_1x2, mac_4x2};
+pub(super) use arm::{finish_1x2, finish_4x2, fours_1x2, positive, signed};
 #[cfg(kernel_isa = "dsp")]
-pub(super) use arm::{positive, signed};
+use arm::{mac_1x2, mac_4x2};
 #[cfg(not(kernel_isa = "dsp"))]
 use portable::{mac_1x2, mac_4x2};
 
@@ -162,6 +162,212 @@ mod arm {
     }
     pub(in super::super) use signed;
 
+    /// From sums of four pixels, channel 0 in r1 r2 r3 r0 and channel 1 in r5 r6 r7 r4, to eight outputs, and on to the next channels at 10; 30, 40, 50 by the
+    /// form. Sums have `$fraction` fraction bits in the short forms; `$general` makes plain ones of them. The frame of `$frame` bytes starts with `to`, stride,
+    /// stride3, and the outputs' end.
+    macro_rules! finish_4x2 {
+        ($fraction:literal, $frame:literal, $general:expr) => {
+            concat!(
+                "
+            30:
+            ldm.w  lr!, {{r8-r11}}
+            ",
+                positive!($fraction "r1" "r2" "r3" "r0"),
+                "
+            ldm.w  lr!, {{r8-r11}}
+            ",
+                positive!($fraction "r5" "r6" "r7" "r4"),
+                "
+            35:
+            ldm.w  sp, {{r8-r11}}
+            strb   r2, [r8, r9]
+            strb   r3, [r8, r9, lsl #1]
+            strb   r0, [r8, r10]
+            strb   r1, [r8], #1
+            strb   r6, [r8, r9]
+            strb   r7, [r8, r9, lsl #1]
+            strb   r4, [r8, r10]
+            strb   r5, [r8], #1
+            36:
+            str.w  r8, [sp, #{to}]
+            cmp    r8, r11
+            bne.w  10b
+            ",
+                "add sp, #",
+                $frame,
+                "
+            pop.w  {{r3-r11, pc}}
+            .p2align 2
+            40:
+            ldm.w  lr!, {{r8-r11}}
+            ",
+                signed!($fraction "r1" "r2" "r3" "r0"),
+                "
+            ldm.w  lr!, {{r8-r11}}
+            ",
+                signed!($fraction "r5" "r6" "r7" "r4"),
+                "
+            b      35b
+            .p2align 2
+            50:
+            ",
+                $general,
+                "
+            ldm.w  sp, {{r8-r11}}
+            push.w {{r4}}
+            push.w {{r5-r7}}
+            push.w {{r0}}
+            push.w {{r1-r3}}
+            mov    r0, sp
+            mov    r1, lr
+            mov    r4, lr
+            mov    r2, r8
+            lsl    r3, r9, #3
+            add    r3, #4
+            bl     {finish}
+            add    sp, #32
+            add.w  lr, r4, #32
+            add.w  r8, r8, #2
+            b      36b
+            ",
+            )
+        };
+    }
+    pub(in super::super) use finish_4x2;
+
+    /// The same of one pixel, of which `$sums` makes the channels' sums in r0 and r1; the frame has `to` and `to_end`.
+    macro_rules! finish_1x2 {
+        ($fraction:literal, $frame:literal, $sums:literal, $general:literal) => {
+            concat!(
+                "
+            30:
+            ",
+                $sums,
+                "
+            ldm.w  lr!, {{r4-r11}}
+            lsl.w  r0, r0, r6
+            lsl.w  r1, r1, r10
+            smmla  r0, r0, r4, r5
+            smmla  r1, r1, r8, r9
+            35:
+            ldrd   r2, r3, [sp, #{to}]
+            ",
+                "ssat r0, #8, r0, asr #",
+                $fraction,
+                "\n ssat r1, #8, r1, asr #",
+                $fraction,
+                "
+            strb   r0, [r2], #1
+            strb   r1, [r2], #1
+            36:
+            str.w  r2, [sp, #{to}]
+            cmp    r2, r3
+            bne.w  10b
+            ",
+                "add sp, #",
+                $frame,
+                "
+            pop.w  {{r3-r11, pc}}
+            .p2align 2
+            40:
+            ",
+                $sums,
+                "
+            ldm.w  lr!, {{r4-r11}}
+            lsl.w  r0, r0, r6
+            lsl.w  r1, r1, r10
+            and.w  r7, r7, r0, asr #31
+            and.w  r11, r11, r1, asr #31
+            smmla  r0, r0, r4, r5
+            smmla  r1, r1, r8, r9
+            sub.w  r0, r0, r7
+            sub.w  r1, r1, r11
+            b      35b
+            .p2align 2
+            50:
+            ",
+                $sums,
+                "
+            ",
+                $general,
+                "
+            ldr.w  r2, [sp, #{to}]
+            push.w {{r0, r1}}
+            mov    r0, sp
+            mov    r1, lr
+            mov    r4, lr
+            mov    r5, r2
+            movs   r3, #1
+            bl     {finish}
+            add    sp, #8
+            add.w  lr, r4, #32
+            add.w  r2, r5, #2
+            ldr.w  r3, [sp, #{to_end}]
+            b      36b
+            ",
+            )
+        };
+    }
+    pub(in super::super) use finish_1x2;
+
+    /// One pixel, whose pairs are in r9, their end in r4 as the frame wants it: the frame of eight words from r1 on, and the loop over fours of pairs, each of
+    /// `$bytes` bytes of code. The other pairs follow at 22.
+    macro_rules! fours_1x2 {
+        ($bytes:literal, $four:expr) => {
+            concat!(
+                "
+            and    r8, r9, #3
+            lsrs   r9, r9, #2
+            add.w  r4, r3, r9, lsl #4
+            rsb    r11, r9, #0
+            and    r11, r11, #3
+            ",
+                "movs r5, #",
+                $bytes,
+                "
+            mul    r5, r5, r11
+            adr.w  r11, 20f
+            add    r5, r11
+            orr    r5, r5, #1
+            adr.w  r7, 30f
+            cmp    r10, #2
+            it     eq
+            addeq.w r7, r7, #(40f - 30f)
+            it     hi
+            addhi.w r7, r7, #(50f - 30f)
+            orr    r7, r7, #1
+            mov    r6, r7
+            adr.w  r11, 22f
+            orr    r11, r11, #1
+            cmp    r8, #0
+            it     ne
+            movne  r6, r11
+            cmp    r9, #0
+            it     eq
+            moveq  r5, r6
+            push.w {{r1-r8}}
+            10:
+            ldrd   r0, r1, [lr], #8
+            ldrd   r12, r3, [sp, #{pixels}]
+            ldr.w  pc, [sp, #{entry}]
+            .p2align 2
+            20:
+            ",
+                $four,
+                $four,
+                $four,
+                $four,
+                "
+            cmp    r12, r3
+            bne.w  20b
+            ldr.w  pc, [sp, #{after_fours}]
+            .p2align 2
+            "
+            )
+        };
+    }
+    pub(in super::super) use fours_1x2;
+
     /// All channels of four pixels.
     ///
     /// # Safety
@@ -226,53 +432,7 @@ mod arm {
             "bne.w  20b",
             "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
-            "30:",
-            "ldm.w  lr!, {{r8-r11}}",
-            positive!("14" "r1" "r2" "r3" "r0"),
-            "ldm.w  lr!, {{r8-r11}}",
-            positive!("14" "r5" "r6" "r7" "r4"),
-            "35:",
-            "ldm.w  sp, {{r8-r11}}",
-            "strb   r2, [r8, r9]",
-            "strb   r3, [r8, r9, lsl #1]",
-            "strb   r0, [r8, r10]",
-            "strb   r1, [r8], #1",
-            "strb   r6, [r8, r9]",
-            "strb   r7, [r8, r9, lsl #1]",
-            "strb   r4, [r8, r10]",
-            "strb   r5, [r8], #1",
-            "36:",
-            "str.w  r8, [sp, #{to}]",
-            "cmp    r8, r11",
-            "bne.w  10b",
-            "add    sp, #32",
-            "pop.w  {{r3-r11, pc}}",
-            ".p2align 2",
-            "40:",
-            "ldm.w  lr!, {{r8-r11}}",
-            signed!("14" "r1" "r2" "r3" "r0"),
-            "ldm.w  lr!, {{r8-r11}}",
-            signed!("14" "r5" "r6" "r7" "r4"),
-            "b      35b",
-            ".p2align 2",
-            "50:",
-            "ldm.w  sp, {{r8-r11}}",
-            // In the order of the pixels.
-            "push.w {{r4}}",
-            "push.w {{r5-r7}}",
-            "push.w {{r0}}",
-            "push.w {{r1-r3}}",
-            "mov    r0, sp",
-            "mov    r1, lr",
-            "mov    r4, lr",
-            "mov    r2, r8",
-            "lsl    r3, r9, #3",
-            "add    r3, #4",
-            "bl     {finish}",
-            "add    sp, #32",
-            "add.w  lr, r4, #32",
-            "add.w  r8, r8, #2",
-            "b      36b";
+            finish_4x2!("14", "32", "");
             finish = sym finish_general,
         )
     }
@@ -339,44 +499,7 @@ mod arm {
             "ldr.w  r2, [r0, #{out_end}]",
             "ldr.w  r3, [r0, #{x}]",
             "ldrd   r9, r10, [r0, #{pairs}]", // form
-            "and    r8, r9, #3",
-            "lsrs   r9, r9, #2",
-            "add.w  r4, r3, r9, lsl #4",
-            "rsb    r11, r9, #0",
-            "and    r11, r11, #3",
-            "movs   r5, #72",
-            "mul    r5, r5, r11",
-            "adr.w  r11, 20f",
-            "add    r5, r11",
-            "orr    r5, r5, #1",
-            "adr.w  r7, 30f",
-            "cmp    r10, #2",
-            "it     eq",
-            "addeq.w r7, r7, #(40f - 30f)",
-            "it     hi",
-            "addhi.w r7, r7, #(50f - 30f)",
-            "orr    r7, r7, #1",
-            "mov    r6, r7",
-            "adr.w  r11, 22f",
-            "orr    r11, r11, #1",
-            "cmp    r8, #0",
-            "it     ne",
-            "movne  r6, r11",
-            "cmp    r9, #0",
-            "it     eq",
-            "moveq  r5, r6",
-            "push.w {{r1-r8}}",
-            "10:",
-            "ldrd   r0, r1, [lr], #8",
-            "ldrd   r12, r3, [sp, #{pixels}]", // fours_end
-            "ldr.w  pc, [sp, #{entry}]",
-            ".p2align 2",
-            "20:",
-            pairs_1x2!(), pairs_1x2!(), pairs_1x2!(), pairs_1x2!(),
-            "cmp    r12, r3",
-            "bne.w  20b",
-            "ldr.w  pc, [sp, #{after_fours}]",
-            ".p2align 2",
+            fours_1x2!("72", pairs_1x2!()),
             "22:",
             "ldr.w  r4, [sp, #{rest}]",
             "23:",
@@ -387,51 +510,7 @@ mod arm {
             "bne    23b",
             "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
-            "30:",
-            "ldm.w  lr!, {{r4-r11}}",
-            "lsl.w  r0, r0, r6",
-            "lsl.w  r1, r1, r10",
-            "smmla  r0, r0, r4, r5",
-            "smmla  r1, r1, r8, r9",
-            "35:",
-            "ldrd   r2, r3, [sp, #{to}]", // to_end
-            "ssat   r0, #8, r0, asr #14",
-            "ssat   r1, #8, r1, asr #14",
-            "strb   r0, [r2], #1",
-            "strb   r1, [r2], #1",
-            "36:",
-            "str.w  r2, [sp, #{to}]",
-            "cmp    r2, r3",
-            "bne.w  10b",
-            "add    sp, #32",
-            "pop.w  {{r3-r11, pc}}",
-            ".p2align 2",
-            "40:",
-            "ldm.w  lr!, {{r4-r11}}",
-            "lsl.w  r0, r0, r6",
-            "lsl.w  r1, r1, r10",
-            "and.w  r7, r7, r0, asr #31",
-            "and.w  r11, r11, r1, asr #31",
-            "smmla  r0, r0, r4, r5",
-            "smmla  r1, r1, r8, r9",
-            "sub.w  r0, r0, r7",
-            "sub.w  r1, r1, r11",
-            "b      35b",
-            ".p2align 2",
-            "50:",
-            "ldr.w  r2, [sp, #{to}]",
-            "push.w {{r0, r1}}",
-            "mov    r0, sp",
-            "mov    r1, lr",
-            "mov    r4, lr",
-            "mov    r5, r2",
-            "movs   r3, #1",
-            "bl     {finish}",
-            "add    sp, #8",
-            "add.w  lr, r4, #32",
-            "add.w  r2, r5, #2",
-            "ldr.w  r3, [sp, #{to_end}]",
-            "b      36b";
+            finish_1x2!("14", "32", "", "");
             finish = sym finish_general,
         )
     }

@@ -33,10 +33,8 @@ impl Loops for W4GroupsLoops {
 #[cfg(kernel_isa = "dsp")]
 mod arm {
     use super::ConvBlockArgs;
-    use crate::kernels::dsp::conv2d_s8_loops::{finish_general, positive, signed};
-    use crate::kernels::dsp::conv2d_s8_w4_loops::{
-        even_4x2, finish_1x2, finish_4x2, odd_4x2, pair_4x2, pairs_1x2, word_1x2,
-    };
+    use crate::kernels::dsp::conv2d_s8_loops::{finish_1x2, finish_4x2, finish_general, positive, signed};
+    use crate::kernels::dsp::conv2d_s8_w4_loops::{even_4x2, odd_4x2, pair_4x2, pairs_1x2, shifted_4x2, word_1x2};
 
     frame!(
         /// The frame of four pixels: that of [`crate::kernels::dsp::conv2d_s8_w4_loops`] to the pixels, then the next group and where it enters the unrolled
@@ -189,7 +187,7 @@ mod arm {
             "bne.w  11b",
             "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
-            finish_4x2!("72");
+            finish_4x2!("16", "72", shifted_4x2!());
             second_factor = const 1,
             finish = sym finish_general,
         )
@@ -276,7 +274,7 @@ mod arm {
             "bne.w  11b",
             "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
-            finish_1x2!("24", "mov r0, r2\n mov r1, r11");
+            finish_1x2!("16", "24", "mov r0, r2\n mov r1, r11", "asrs r1, r1, #4");
             second_factor = const 1,
             finish = sym finish_general,
         )

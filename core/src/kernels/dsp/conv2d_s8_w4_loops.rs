@@ -3,7 +3,7 @@
 use super::conv2d_s8_loops::{ConvBlockArgs, Loops};
 
 #[cfg(kernel_isa = "dsp")]
-pub(super) use arm::{even_4x2, finish_1x2, finish_4x2, odd_4x2, pair_4x2, pairs_1x2, word_1x2};
+pub(super) use arm::{even_4x2, odd_4x2, pair_4x2, pairs_1x2, shifted_4x2, word_1x2};
 #[cfg(kernel_isa = "dsp")]
 use arm::{mac_1x2, mac_4x2};
 #[cfg(not(kernel_isa = "dsp"))]
@@ -34,7 +34,7 @@ impl Loops for W4Loops {
 #[cfg(kernel_isa = "dsp")]
 mod arm {
     use super::ConvBlockArgs;
-    use crate::kernels::dsp::conv2d_s8_loops::{finish_general, positive, signed};
+    use crate::kernels::dsp::conv2d_s8_loops::{finish_1x2, finish_4x2, finish_general, fours_1x2, positive, signed};
 
     frame!(
         /// The frame of four pixels: where outputs go, as in [`ConvBlockArgs`]; the pixels; where the unrolled loop is entered, and
@@ -89,78 +89,13 @@ mod arm {
     }
     pub(in super::super) use odd_4x2;
 
-    /// From sums `s0` in r1 r2 r3 r0 and `16 s1` in r5 r6 r7 r4 to eight outputs, and on to the next channels at 10; 30, 40, 50 by the form. The frame of
-    /// `$frame` bytes starts with `to`, stride, stride3, and the outputs' end.
-    macro_rules! finish_4x2 {
-        ($frame:literal) => {
-            concat!(
-                "
-            30:
-            ldm.w  lr!, {{r8-r11}}
-            ",
-                positive!("16" "r1" "r2" "r3" "r0"),
-                "
-            ldm.w  lr!, {{r8-r11}}
-            ",
-                positive!("16" "r5" "r6" "r7" "r4"),
-                "
-            35:
-            ldm.w  sp, {{r8-r11}}
-            strb   r2, [r8, r9]
-            strb   r3, [r8, r9, lsl #1]
-            strb   r0, [r8, r10]
-            strb   r1, [r8], #1
-            strb   r6, [r8, r9]
-            strb   r7, [r8, r9, lsl #1]
-            strb   r4, [r8, r10]
-            strb   r5, [r8], #1
-            36:
-            str.w  r8, [sp, #{to}]
-            cmp    r8, r11
-            bne.w  10b
-            ",
-                "add sp, #",
-                $frame,
-                "
-            pop.w  {{r3-r11, pc}}
-            .p2align 2
-            40:
-            ldm.w  lr!, {{r8-r11}}
-            ",
-                signed!("16" "r1" "r2" "r3" "r0"),
-                "
-            ldm.w  lr!, {{r8-r11}}
-            ",
-                signed!("16" "r5" "r6" "r7" "r4"),
-                "
-            b      35b
-            .p2align 2
-            50:
-            asrs   r5, r5, #4
-            asrs   r6, r6, #4
-            asrs   r7, r7, #4
-            asrs   r4, r4, #4
-            ldm.w  sp, {{r8-r11}}
-            push.w {{r4}}
-            push.w {{r5-r7}}
-            push.w {{r0}}
-            push.w {{r1-r3}}
-            mov    r0, sp
-            mov    r1, lr
-            mov    r4, lr
-            mov    r2, r8
-            lsl    r3, r9, #3
-            add    r3, #4
-            bl     {finish}
-            add    sp, #32
-            add.w  lr, r4, #32
-            add.w  r8, r8, #2
-            b      36b
-            ",
-            )
+    /// From `16 s1` to `s1`.
+    macro_rules! shifted_4x2 {
+        () => {
+            "asrs r5, r5, #4\n asrs r6, r6, #4\n asrs r7, r7, #4\n asrs r4, r4, #4"
         };
     }
-    pub(in super::super) use finish_4x2;
+    pub(in super::super) use shifted_4x2;
 
     /// All channels of four pixels.
     ///
@@ -255,7 +190,7 @@ mod arm {
             "sub.w  r0, r0, r11",
             "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
-            finish_4x2!("48");
+            finish_4x2!("16", "48", shifted_4x2!());
             finish = sym finish_general,
         )
     }
@@ -306,75 +241,6 @@ mod arm {
     }
     pub(in super::super) use pairs_1x2;
 
-    /// The same of one pixel, of which `$sums` makes s0 in r0 and `16 s1` in r1; the frame has `to` and `to_end`.
-    macro_rules! finish_1x2 {
-        ($frame:literal, $sums:literal) => {
-            concat!(
-                "
-            30:
-            ",
-                $sums,
-                "
-            ldm.w  lr!, {{r4-r11}}
-            lsl.w  r0, r0, r6
-            lsl.w  r1, r1, r10
-            smmla  r0, r0, r4, r5
-            smmla  r1, r1, r8, r9
-            35:
-            ldrd   r2, r3, [sp, #{to}]
-            ssat   r0, #8, r0, asr #16
-            ssat   r1, #8, r1, asr #16
-            strb   r0, [r2], #1
-            strb   r1, [r2], #1
-            36:
-            str.w  r2, [sp, #{to}]
-            cmp    r2, r3
-            bne.w  10b
-            ",
-                "add sp, #",
-                $frame,
-                "
-            pop.w  {{r3-r11, pc}}
-            .p2align 2
-            40:
-            ",
-                $sums,
-                "
-            ldm.w  lr!, {{r4-r11}}
-            lsl.w  r0, r0, r6
-            lsl.w  r1, r1, r10
-            and.w  r7, r7, r0, asr #31
-            and.w  r11, r11, r1, asr #31
-            smmla  r0, r0, r4, r5
-            smmla  r1, r1, r8, r9
-            sub.w  r0, r0, r7
-            sub.w  r1, r1, r11
-            b      35b
-            .p2align 2
-            50:
-            ",
-                $sums,
-                "
-            asrs   r1, r1, #4
-            ldr.w  r2, [sp, #{to}]
-            push.w {{r0, r1}}
-            mov    r0, sp
-            mov    r1, lr
-            mov    r4, lr
-            mov    r5, r2
-            movs   r3, #1
-            bl     {finish}
-            add    sp, #8
-            add.w  lr, r4, #32
-            add.w  r2, r5, #2
-            ldr.w  r3, [sp, #{to_end}]
-            b      36b
-            ",
-            )
-        };
-    }
-    pub(in super::super) use finish_1x2;
-
     /// All channels of one pixel.
     ///
     /// # Safety
@@ -409,51 +275,14 @@ mod arm {
             "ldr.w  r2, [r0, #{out_end}]",
             "ldr.w  r3, [r0, #{x}]",
             "ldrd   r9, r10, [r0, #{pairs}]", // form
-            "and    r8, r9, #3",
-            "lsrs   r9, r9, #2",
-            "add.w  r4, r3, r9, lsl #4",
-            "rsb    r11, r9, #0",
-            "and    r11, r11, #3",
-            "movs   r5, #72",
-            "mul    r5, r5, r11",
-            "adr.w  r11, 20f",
-            "add    r5, r11",
-            "orr    r5, r5, #1",
-            "adr.w  r7, 30f",
-            "cmp    r10, #2",
-            "it     eq",
-            "addeq.w r7, r7, #(40f - 30f)",
-            "it     hi",
-            "addhi.w r7, r7, #(50f - 30f)",
-            "orr    r7, r7, #1",
-            "mov    r6, r7",
-            "adr.w  r11, 22f",
-            "orr    r11, r11, #1",
-            "cmp    r8, #0",
-            "it     ne",
-            "movne  r6, r11",
-            "cmp    r9, #0",
-            "it     eq",
-            "moveq  r5, r6",
-            "push.w {{r1-r8}}",
-            "10:",
-            "ldrd   r0, r1, [lr], #8",
-            "ldrd   r12, r3, [sp, #{pixels}]", // fours_end
-            "ldr.w  pc, [sp, #{entry}]",
-            ".p2align 2",
-            "20:",
-            pairs_1x2!(), pairs_1x2!(), pairs_1x2!(), pairs_1x2!(),
-            "cmp    r12, r3",
-            "bne.w  20b",
-            "ldr.w  pc, [sp, #{after_fours}]",
-            ".p2align 2",
+            fours_1x2!("72", pairs_1x2!()),
             "22:",
             "ldrd   r4, r5, [r12], #8",
             "ldr.w  r8, [lr], #4",
             word_1x2!("r8" "r4" "r5"),
             "ldr.w  pc, [sp, #{epilogue}]",
             ".p2align 2",
-            finish_1x2!("40", "ldr.w r12, [sp, #{eights}]\n subs r1, r1, r0\n sub.w r0, r0, r12");
+            finish_1x2!("16", "40", "ldr.w r12, [sp, #{eights}]\n subs r1, r1, r0\n sub.w r0, r0, r12", "asrs r1, r1, #4");
             finish = sym finish_general,
         )
     }

@@ -88,7 +88,7 @@ mod arm {
         end: *mut u32,
         plane: usize,
     ) {
-        core::arch::naked_asm!(
+        naked!(
             ".cpu cortex-m33",
             "push.w {{r4-r10, lr}}",
             "ldr    r8, [sp, #{plane}]",
@@ -110,7 +110,7 @@ mod arm {
             "adds   r2, #12",
             "cmp    r2, r3",
             "bne    10b",
-            "pop.w  {{r4-r10, pc}}",
+            "pop.w  {{r4-r10, pc}}";
             // Behind eight registers.
             plane = const 8 * 4,
         )

@@ -48,7 +48,6 @@ pub(super) fn multiply<const N: usize>(
 #[cfg(kernel_isa = "fpu")]
 mod arm {
     use super::CHANNELS;
-    use core::arch::naked_asm;
 
     /// The 16 products of one input of four pixels.
     macro_rules! products {
@@ -141,7 +140,7 @@ mod arm {
         weights: *const [f32; CHANNELS],
         len: usize,
     ) {
-        naked_asm!(
+        naked!(
             ".cpu cortex-m4",
             ".fpu fpv4-sp-d16",
             "push    {{r4-r7}}",
@@ -213,7 +212,7 @@ mod arm {
         weights: *const [f32; CHANNELS],
         len: usize,
     ) {
-        naked_asm!(
+        naked!(
             ".cpu cortex-m4",
             ".fpu fpv4-sp-d16",
             "vpush   {{s16-s31}}",

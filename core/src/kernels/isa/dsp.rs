@@ -225,7 +225,7 @@ pub(crate) fn sadd16(a: u32, b: u32) -> u32 {
 pub(crate) fn vcvta(x: f32) -> i32 {
     #[unsafe(naked)]
     extern "C" fn of_bits(bits: u32) -> i32 {
-        core::arch::naked_asm!(
+        naked!(
             ".cpu cortex-m55",
             "vmov s0, r0",
             "vcvta.s32.f32 s0, s0",

@@ -11,7 +11,7 @@ use core::marker::PhantomData;
 use super::channel_record::{BLOCK, BLOCK2, BLOCK4, BLOCK8, CONSTANT, GENERAL, Record, SINGLE, padded};
 use super::conv2d_s8::{limit, pointwise_pixels};
 use super::linear_s8_dot::{DOUBLED_AT, divisors, number};
-#[cfg(any(kernel_isa = "armv6m", kernel_isa = "rv32im"))]
+#[cfg(kernel_isa = "strict_align")]
 use super::linear_s8_groups::LinearGroupsArgs;
 #[cfg(kernel_isa = "armv6m")]
 use super::linear_s8_groups::armv6m::fours;
@@ -255,7 +255,7 @@ unsafe fn outputs<L: Layout>(
             if !divides(number) {
                 return None;
             }
-            #[cfg(any(kernel_isa = "armv6m", kernel_isa = "rv32im"))]
+            #[cfg(kernel_isa = "strict_align")]
             // The record behind the loop's first group must fit the loop as well, or entering it takes longer than it saves.
             if L::WORDS == 2 && left >= 8 && LinearGroupsArgs::takes([(*record)[2], (*record.add(4))[2]], number) {
                 let mut groups = LinearGroupsArgs::new((weights, x, words), (record, y, left / 4), twice, number);

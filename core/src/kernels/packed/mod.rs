@@ -44,7 +44,7 @@ mod dwconv_s8_windows;
 mod im2col_4_pixels;
 pub mod linear_s8;
 mod linear_s8_dot;
-#[cfg(any(kernel_isa = "armv6m", kernel_isa = "rv32im"))]
+#[cfg(kernel_isa = "strict_align")]
 mod linear_s8_groups;
 mod linear_s8_layout;
 mod pack;

@@ -83,9 +83,9 @@ pub fn is_short(op: &SvdfS8) -> bool {
 
 /// A row by loops of its own; `false` on cores that have none for the layer.
 fn wide(op: &SvdfS8, row: Row<'_, i16>, constants: Constants<'_, i16>) -> Option<bool> {
-    #[cfg(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im"))]
+    #[cfg(kernel_isa = "gpr32")]
     return crate::kernels::primitives::svdf_state::s16::run(op, row, constants);
-    #[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+    #[cfg(not(kernel_isa = "gpr32"))]
     {
         let _ = (op, row, constants);
         Some(false)

@@ -1,7 +1,5 @@
 //! Short lines of bytes or words on cores that read no word at an odd address: a copy of the longest line, entered where the line's own length begins.
 
-#[cfg(kernel_isa = "armv6m")]
-use core::arch::naked_asm;
 use core::mem::offset_of;
 
 /// Bytes, or words, of the longest line.
@@ -73,7 +71,7 @@ macro_rules! lines {
         $(#[$doc])*
         #[unsafe(naked)]
         unsafe extern "C" fn $name(to: *mut u8, from: *const u8, args: &CopyShortArgs) {
-            naked_asm!(
+            naked!(
                 ".cpu cortex-m0",
                 "push {{r4-r7, lr}}",
                 "ldm r2!, {{r3-r6}}",

@@ -95,7 +95,7 @@ unsafe fn blocks_down(mut to: *mut u8, mut from: *const u8, blocks: usize) {
 #[cfg(kernel_isa = "armv7m")]
 #[unsafe(naked)]
 unsafe extern "C" fn blocks_down(to: *mut u8, from: *const u8, blocks: usize) {
-    core::arch::naked_asm!(
+    naked!(
         ".cpu cortex-m3",
         "push {{r4-r10, lr}}",
         "2: ldr r3, [r1], #4",
@@ -178,12 +178,10 @@ unsafe fn one_by_one<T: Element>(mut to: *mut T, end: *mut T) {
 
 #[cfg(kernel_isa = "mve")]
 mod helium {
-    use core::arch::naked_asm;
-
     /// Sixteen bytes at a time, to a lower address. `len` is not 0.
     #[unsafe(naked)]
     pub(super) unsafe extern "C" fn down(to: *mut u8, from: *const u8, len: usize) {
-        naked_asm!(
+        naked!(
             ".cpu cortex-m55",
             "push {{r7, lr}}",
             "dlstp.8 lr, r2",

@@ -110,7 +110,7 @@ impl Plane {
 ///
 /// # Safety
 /// `blocks` blocks of four by four elements are readable at `from` and writable at `to`, at addresses where the core reads and writes words.
-#[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
+#[cfg(not(kernel_isa = "cortex_m"))]
 #[inline(always)]
 unsafe fn blocks_of_four(mut to: *mut u8, mut from: *const u8, &[ahead, step, next, beside, blocks]: &[usize; 5]) {
     for _ in 0..blocks {
@@ -137,7 +137,7 @@ unsafe fn blocks_of_four(mut to: *mut u8, mut from: *const u8, &[ahead, step, ne
 #[cfg(kernel_isa = "armv7m")]
 #[unsafe(naked)]
 unsafe extern "C" fn blocks_of_four(to: *mut u8, from: *const u8, steps: &[usize; 5]) {
-    core::arch::naked_asm!(
+    naked!(
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
         "ldm r2, {{r2, r3, r9, r10, r12}}",
@@ -180,7 +180,7 @@ unsafe extern "C" fn blocks_of_four(to: *mut u8, from: *const u8, steps: &[usize
 #[cfg(kernel_isa = "armv6m")]
 #[unsafe(naked)]
 unsafe extern "C" fn blocks_of_four(to: *mut u8, from: *const u8, steps: &[usize; 5]) {
-    core::arch::naked_asm!(
+    naked!(
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",
@@ -259,8 +259,6 @@ unsafe extern "C" fn blocks_of_four(to: *mut u8, from: *const u8, steps: &[usize
 
 #[cfg(kernel_isa = "mve")]
 mod helium {
-    use core::arch::naked_asm;
-
     use super::Plane;
 
     /// Eight at a time to or from addresses with a step between, along the longer axis. Whether the step's multiples have 16 bits, and it has done so.
@@ -300,7 +298,7 @@ mod helium {
             /// As many lines and elements as the first two numbers say, none of them 0.
             #[unsafe(naked)]
             unsafe extern "C" fn $name(to: *mut u8, from: *const u8, args: &[usize; 6]) {
-                naked_asm!(
+                naked!(
                     ".cpu cortex-m55",
                     "push {{r4-r8, lr}}",
                     "ldm r2, {{r3-r8}}",
@@ -379,7 +377,7 @@ unsafe fn gather(mut to: *mut u8, mut from: *const u8, count: usize, ahead: usiz
 }
 
 /// Swaps every second `PLACES` bits of `low`, from these on, with those of `high` below.
-#[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
+#[cfg(not(kernel_isa = "cortex_m"))]
 #[inline(always)]
 fn swap<const PLACES: u32>(low: &mut u32, high: &mut u32) {
     let mask = if PLACES == 8 { 0x00FF_00FF } else { 0xFFFF };
@@ -391,7 +389,7 @@ fn swap<const PLACES: u32>(low: &mut u32, high: &mut u32) {
 /// # Safety
 /// 1. Four bytes are readable at `from`.
 /// 2. On RISC-V, `from` is a multiple of four.
-#[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
+#[cfg(not(kernel_isa = "cortex_m"))]
 #[inline(always)]
 unsafe fn word(from: *const u8) -> u32 {
     // SAFETY: four readable bytes (point 1), aligned where the read needs it (point 2).
@@ -409,7 +407,7 @@ unsafe fn word(from: *const u8) -> u32 {
 /// # Safety
 /// 1. Four bytes are writable at `to`.
 /// 2. On RISC-V, `to` is a multiple of four.
-#[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
+#[cfg(not(kernel_isa = "cortex_m"))]
 #[inline(always)]
 unsafe fn put(to: *mut u8, word: u32) {
     // SAFETY: four writable bytes (point 1), aligned where the write needs it (point 2).

@@ -226,6 +226,7 @@ fn failure(firmware: &Firmware, last: &Record<'_>) -> Option<BoardError> {
         | Record::Compared { .. }
         | Record::Mutated { .. }
         | Record::Differs { .. }
+        | Record::Unsaved { .. }
         | Record::Guarded { .. }
         | Record::Outside { .. }
         | Record::Loaded { .. }

@@ -347,12 +347,13 @@ struct Recipe {
 }
 
 impl Recipe {
-    /// A program of the firmware that serves any model.
+    /// A program of the firmware that serves any model. That of the test kit checks what its assembly leaves in registers, which takes instructions.
     fn plain(board: &Board, program: &'static str) -> Self {
+        let checked = if program == "kernels" { ",registers" } else { "" };
         Self {
             package: "arenite-firmware",
             program,
-            features: board.feature.to_owned(),
+            features: format!("{}{checked}", board.feature),
             model: None,
             profile: Profile::Release,
             name: program.to_owned(),

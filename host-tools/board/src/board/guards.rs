@@ -38,8 +38,10 @@ pub struct Outside {
 /// What is guarded.
 #[derive(Debug, Clone, Copy)]
 pub enum Guarding<'b> {
-    /// Generated cases of each kernel of the board's build, from a seed on.
+    /// Generated cases of each kernel of the board's build, or of one of them, from a seed on.
     Cases {
+        /// The one kernel; all without it.
+        only: Option<KernelId>,
         /// The first seed.
         first: u32,
         /// For each kernel.
@@ -78,6 +80,7 @@ pub fn guards(
         blob_address: 0,
         blob_length: 0,
         from: 0,
+        only: None,
         first: 0,
         cases: 0,
     };
@@ -85,7 +88,9 @@ pub fn guards(
         let exchange = Exchange::new()?;
         let mut loader = Vec::new();
         match guarding {
-            Guarding::Cases { first, cases } => (request.first, request.cases) = (first, cases),
+            Guarding::Cases { only, first, cases } => {
+                (request.only, request.first, request.cases) = (only.map(|kernel| kernel as u8), first, cases);
+            }
             Guarding::Steps { model, inputs, largest } => {
                 request.field = largest;
                 exchange.write(INPUT_FILE, inputs)?;
@@ -159,6 +164,7 @@ pub fn touch(board: &'static Board, probe: Probe, timeout: Duration) -> Result<(
         blob_address: 0,
         blob_length: 0,
         from: 0,
+        only: None,
         first: 0,
         cases: 0,
     };

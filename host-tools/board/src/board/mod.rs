@@ -24,6 +24,8 @@ mod footprint;
 mod guards;
 #[cfg(feature = "tools")]
 pub mod install;
+#[cfg(feature = "tools")]
+mod kit;
 mod parts;
 #[cfg(feature = "tools")]
 mod plugin;
@@ -70,12 +72,13 @@ pub use {
     flash::{FLASHES, Flash},
     footprint::{Footprint, footprint, panics},
     guards::{GuardReport, Guarding, Outside, guards, touch},
+    kit::{Attacked, CaseFailure, Comparison, kernels, mutations},
     plugin::{PLUGIN, plugin},
     progress::Progress,
     qemu::{LogLine, find_program},
     run::{
-        Attacked, Comparison, Counted, Dump, GUARDED_BYTES, RunOptions, RunReport, count, execute, kernels, mutations,
-        run, run_with_progress, selfcheck, trace_program,
+        Counted, Dump, GUARDED_BYTES, RunOptions, RunReport, count, execute, run, run_with_progress, selfcheck,
+        trace_program,
     },
     serial::{Link, SerialBoard, SerialOptions, SerialPort, SerialReport, connect},
     sources::{archive as packed_sources, digest as sources_digest, runtime as runtime_sources},

@@ -3,13 +3,12 @@
 use std::fs;
 use std::time::Duration;
 
-use arenite::testkit::{Difference, Mutations};
 use arenite::{Access, KernelId, Model, Slot, Step};
 use arenite_protocol::{Command, DUMP_FILE, DumpEntry, INPUT_FILE, Infer, OUTPUT_FILE, PLACES_FILE, Record};
 
 use super::error::BoardError;
 use super::exchange::Exchange;
-use super::firmware::{Firmware, Profile};
+use super::firmware::Firmware;
 use super::flash::Flash;
 use super::progress::Progress;
 use super::qemu::{self, LogLine};
@@ -286,102 +285,6 @@ pub fn selfcheck(
         }
     })?;
     Ok((counted, logs))
-}
-
-/// What a board found of one of its kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Comparison {
-    /// The kernel.
-    pub kernel: KernelId,
-    /// Cases that it computed with the scalar kernel's outputs; or the seed of the first one where it did not, and what it computed.
-    pub result: Result<u32, (u32, Difference)>,
-}
-
-/// Runs the program `kernels`: every kernel of the board's build, or the one that is named, against the reference of its operator, on `cases` generated
-/// cases from seed `first` on. A kernel that the build lacks is not among what is found.
-///
-/// # Errors
-/// As [`run`].
-pub fn kernels(
-    board: &'static Board,
-    only: Option<KernelId>,
-    first: u32,
-    cases: u32,
-    timeout: Duration,
-) -> Result<Vec<Comparison>, BoardError> {
-    let firmware = Firmware::build(board, "kernels")?;
-    let mut found = Vec::new();
-    let only = only.map(|kernel| kernel as u8);
-    let command = Command::Kernels { only, first, cases };
-    Exchange::new()?.carry_out(&firmware, command, &[], timeout, &mut |_| (), |record| {
-        let (kernel, result) = match *record {
-            Record::Compared { kernel, cases } => (kernel, Ok(cases)),
-            _ => match differs(record) {
-                Some((kernel, difference)) => (kernel, Err(difference)),
-                None => return,
-            },
-        };
-        found.extend(KernelId::from_u8(kernel).map(|kernel| Comparison { kernel, result }));
-    })?;
-    Ok(found)
-}
-
-/// What became of a kernel's changed cases on a board.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attacked {
-    /// The kernel.
-    pub kernel: KernelId,
-    /// Refused, run, and what the runs computed; or the seed of the first case that load accepts and that does not run or writes beside its operands.
-    pub result: Result<Mutations, (u32, Difference)>,
-}
-
-/// Runs the program `kernels`, built in a profile, on changed cases: of each kernel of the board's build `cases`, from seed `first` on, each changed
-/// `changes` times.
-///
-/// # Errors
-/// As [`run`].
-pub fn mutations(
-    board: &'static Board,
-    profile: Profile,
-    first: u32,
-    cases: u32,
-    changes: u32,
-    timeout: Duration,
-) -> Result<Vec<Attacked>, BoardError> {
-    let firmware = Firmware::build_in(board, "kernels", profile)?;
-    let mut found = Vec::new();
-    let command = Command::Mutations { first, cases, changes };
-    Exchange::new()?.carry_out(&firmware, command, &[], timeout, &mut |_| (), |record| {
-        let (kernel, result) = match *record {
-            Record::Mutated {
-                kernel,
-                refused,
-                ran,
-                digest,
-            } => (kernel, Ok(Mutations { refused, ran, digest })),
-            _ => match differs(record) {
-                Some((kernel, difference)) => (kernel, Err(difference)),
-                None => return,
-            },
-        };
-        found.extend(KernelId::from_u8(kernel).map(|kernel| Attacked { kernel, result }));
-    })?;
-    Ok(found)
-}
-
-/// The kernel of a case that differs, with the case's seed.
-fn differs(record: &Record<'_>) -> Option<(u8, (u32, Difference))> {
-    let Record::Differs {
-        kernel,
-        seed,
-        at,
-        found,
-        expected,
-    } = *record
-    else {
-        return None;
-    };
-    Some((kernel, (seed, Difference { at, found, expected })))
 }
 
 /// Everything that a blob's steps write, in step order.

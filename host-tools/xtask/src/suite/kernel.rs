@@ -8,11 +8,8 @@ use arenite_xtask::require;
 use super::super::{Result, cargo};
 use super::watch::watched;
 
-/// Compares one kernel with the reference of its operator, on the host and on one board for each code that the compiler makes of it, and runs it on the host
-/// between bytes that nothing may touch.
-///
-/// # Errors
-/// A name that no kernel has, with those alike; what the tests say.
+/// Compares one kernel with the reference of its operator, on the host and on one board for each code that the compiler makes of it, and runs it on both
+/// between bytes that nothing may touch. # Errors A name that no kernel has, with those alike; what the tests say.
 pub(in super::super) fn kernel(name: &str) -> Result<()> {
     // An NPU computes the commands of its streams, no core.
     let compared = || KernelId::ALL.iter().filter(|kernel| **kernel != KernelId::EthosU);
@@ -44,7 +41,7 @@ pub(in super::super) fn kernel(name: &str) -> Result<()> {
     command.args(["--no-fail-fast", "--", "--show-output"]);
     command.args([
         "every_kernel_equals_the_reference",
-        "no_kernel_touches_a_byte_beside_its_operands_on_the_host",
+        "no_kernel_touches_a_byte_beside_its_operands_on",
     ]);
     command.env("ARENITE_KERNEL", name);
     watched(command)?.finish(start, &required).map(drop)

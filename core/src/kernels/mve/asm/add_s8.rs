@@ -1,7 +1,5 @@
 //! Sums of tensors, pooling.
 
-use core::arch::naked_asm;
-
 use super::super::args::{Add, AddS8LinearArgs, Mean, Pool};
 
 consecutive!(Add: scale, b_offset, b_mantissa, b_shift, a_offset, mantissa, shift, zero_point, low, high);
@@ -64,7 +62,7 @@ add! {
 /// Widened from bytes, elements stand 23 bits further to the left. Narrowing takes away 20 bits: 16 to a half, which loses nothing, then 4.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn linear_sum(args: *const AddS8LinearArgs) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",
         "vpush {{d8-d15}}",
@@ -125,7 +123,7 @@ pub(crate) unsafe extern "C" fn linear_sum(args: *const AddS8LinearArgs) {
 /// Sums of up to eight channels over a window: 5 instructions a pixel. i16 holds 256 elements.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn sum(args: *const Pool) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",
         // r1 source, r2 step, r3 columns, r4 skip, r5 rows, r6 lanes, r7 destination.
@@ -207,7 +205,7 @@ pub(crate) unsafe extern "C" fn mean(args: *const Mean) {
 /// Maxima of up to 16 channels over a window: 5 instructions a pixel.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn maximum(args: *const Pool, low: i32, high: i32) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",
         "vdup.8 q0, r1",

@@ -1,7 +1,5 @@
 //! Copies: segments, and windows of an image as rows of a matrix.
 
-use core::arch::naked_asm;
-
 use super::super::args::{Clipped, Copy, Windows};
 
 consecutive!(Copy: src, src_step, dst, dst_step, bytes, count, rows, src_row, dst_row);
@@ -11,7 +9,7 @@ consecutive!(Clipped: src, row, dst, run, above, rows, below, mask, padding, ste
 /// `bytes` times `value`, none allowed.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn fill(dst: *mut i8, value: i32, bytes: usize) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r7, lr}}",
         "vdup.8 q0, r1",
@@ -26,7 +24,7 @@ pub(in super::super) unsafe extern "C" fn fill(dst: *mut i8, value: i32, bytes: 
 /// segment of one byte.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn copy(args: *const Copy) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         // r1 source, r2 its step, r3 destination, r4 its step, r5 bytes, r6 count, r7 rows, r8 and r9 from row to row.
@@ -73,7 +71,7 @@ pub(in super::super) unsafe extern "C" fn copy(args: *const Copy) {
 /// Windows of three rows of at most 16 bytes: 13 a window.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn windows_of_three_short_rows(args: *const Windows) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "ldm r0, {{r1-r8}}",
@@ -103,7 +101,7 @@ pub(in super::super) unsafe extern "C" fn windows_of_three_short_rows(args: *con
 /// Windows of any number of rows of at most 16 bytes: 5 a row and 7 a window.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn windows_of_short_rows(args: *const Windows) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "ldm r0, {{r1-r8}}",
@@ -126,7 +124,7 @@ pub(in super::super) unsafe extern "C" fn windows_of_short_rows(args: *const Win
 /// Windows that reach beyond the image: 7 a row of it, 3 a row of padding, 9 a window.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn clipped_windows(args: *const Clipped) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "ldm r0, {{r1-r12}}",
@@ -162,7 +160,7 @@ pub(in super::super) unsafe extern "C" fn clipped_windows(args: *const Clipped) 
 /// Windows of any rows: 3 for 16 bytes, 6 a row, 7 a window.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn windows_of_rows(args: *const Windows) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "ldm r0, {{r1-r8}}",

@@ -119,7 +119,7 @@ one_row_alike! {
 /// One row, half a group of channels alike, of which `groups` are written: 10 instructions for a block, 27 besides for at most four outputs.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn rows1_four(args: *const Alike) {
-    core::arch::naked_asm!(concat!(
+    naked!(concat!(
         ".cpu cortex-m55\n push {{r4-r8, r10, r11, lr}}\n vpush {{d8-d9}}\n",
         // r1: outputs; r2: the row; r3: channels; r4: blocks; r5: weights, behind which the biases are, where the sums start.
         "ldm r0!, {{r1-r5}}\n add r7, r5, r4, lsl #6\n ldm r7, {{r6, r8, r10, r12}}\n dls lr, r4\n",

@@ -1,13 +1,11 @@
 //! Copies: segments, and windows of an image as rows of a matrix.
 
-use core::arch::naked_asm;
-
 use super::super::args::{Copy, Windows};
 
 /// `bytes` times `value`, none allowed.
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn fill(dst: *mut i8, value: i32, bytes: usize) {
-    naked_asm!(
+    naked!(
         ".arch armv8-a",
         "dup     v0.16b, w1",
         "cmp     x2, #16",

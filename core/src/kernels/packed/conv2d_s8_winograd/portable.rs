@@ -1,6 +1,6 @@
 //! [`products`] in Rust, for hosts and for cores without a loop of their own.
 
-#![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+#![cfg(not(kernel_isa = "gpr32"))]
 
 use super::transform::{LANES, POINTS, TILES};
 

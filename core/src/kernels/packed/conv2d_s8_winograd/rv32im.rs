@@ -31,7 +31,7 @@ pub(super) unsafe extern "C" fn products(
     channels: usize,
     sums: &mut [i32; 4 * LANES * TILES],
 ) {
-    core::arch::naked_asm!(
+    naked!(
         ".option push",
         ".option arch, +m",
         save!("s0" "s1" "s2" "s3" "s4"),
@@ -63,7 +63,7 @@ pub(super) unsafe extern "C" fn products(
         "bne a3, s3, 1b",
         restore!("s0" "s1" "s2" "s3" "s4"),
         "ret",
-        ".option pop",
+        ".option pop";
         // Bytes of a channel's weights and of its tiles' points, and from a tile's to the other's.
         lanes = const size_of::<[i16; LANES]>(),
         points = const size_of::<[[i16; TILES]; POINTS]>(),

@@ -1,6 +1,6 @@
 //! [`dwconv_3x3_plane`] in Rust.
 
-#![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+#![cfg(not(kernel_isa = "gpr32"))]
 
 use super::super::args::Dwconv3x3PlaneArgs;
 use crate::kernels::packed::requantize;

@@ -1,6 +1,6 @@
 //! [`dwconv_single_output`] in Rust.
 
-#![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+#![cfg(not(kernel_isa = "gpr32"))]
 
 use super::super::args::DwconvSingleOutputArgs;
 use crate::kernels::packed::channel_record::{CONSTANT, GENERAL, SINGLE};

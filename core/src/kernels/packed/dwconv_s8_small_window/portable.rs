@@ -1,6 +1,6 @@
 //! [`dwconv_small_window`] in Rust.
 
-#![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+#![cfg(not(kernel_isa = "gpr32"))]
 
 use super::super::args::DwconvSmallWindowArgs;
 

@@ -142,7 +142,7 @@ macro_rules! plain {
         /// As for [`super::narrow`].
         #[unsafe(naked)]
         pub(super) unsafe extern "C" fn $name(words: *const i32, x: *const i8, inputs: usize, sums: &mut [i32; 4]) {
-            core::arch::naked_asm!(
+            naked!(
                 ".cpu cortex-m3",
                 "push {{r3-r11, lr}}",
                 "add r2, r1",

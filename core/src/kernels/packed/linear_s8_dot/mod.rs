@@ -16,7 +16,7 @@ mod rv32im;
 use armv6m as loops;
 #[cfg(kernel_isa = "armv7m")]
 use armv7m as loops;
-#[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+#[cfg(not(kernel_isa = "gpr32"))]
 use portable as loops;
 #[cfg(kernel_isa = "rv32im")]
 use rv32im as loops;

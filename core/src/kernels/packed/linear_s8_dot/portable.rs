@@ -1,6 +1,6 @@
 //! [`super::sums`] and [`super::narrow`] in Rust.
 
-#![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+#![cfg(not(kernel_isa = "gpr32"))]
 
 use super::super::accumulate::{accumulate, narrow, one_by_one};
 

@@ -54,7 +54,7 @@ macro_rules! by {
         /// As for [`super::sums`].
         #[unsafe(naked)]
         pub(in super::super) unsafe extern "C" fn $name(words: *const i32, x: *const i8, inputs: usize, sums: &mut [i32; 4]) {
-            core::arch::naked_asm!(
+            naked!(
                 ".option push",
                 ".option arch, +m",
                 // A block's sum starts at 2^15, which is as often taken off.
@@ -77,7 +77,7 @@ macro_rules! by {
                 "sub a6, a6, t2",
                 words!("sw" "a3": "a5" "a7" "a6" "t0"),
                 "ret",
-                ".option pop",
+                ".option pop";
                 shift = const $shift,
                 taken = const $taken,
                 width = const $width,
@@ -136,7 +136,7 @@ macro_rules! plain {
         /// As for [`super::narrow`].
         #[unsafe(naked)]
         pub(super) unsafe extern "C" fn $name(words: *const i32, x: *const i8, inputs: usize, sums: &mut [i32; 4]) {
-            core::arch::naked_asm!(
+            naked!(
                 ".option push",
                 ".option arch, +m",
                 "add a2, a1, a2",

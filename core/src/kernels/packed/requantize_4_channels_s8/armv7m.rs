@@ -31,7 +31,7 @@ macro_rules! m3 {
 /// Four sums, records and outputs.
 #[unsafe(naked)]
 pub(in super::super) unsafe extern "C" fn four(sums: *const i32, records: *const Record, y: *mut i8, twice: i32) {
-    core::arch::naked_asm!(
+    naked!(
         ".cpu cortex-m3",
         "push {{r4-r11}}",
         "ldm r0, {{r8-r11}}",

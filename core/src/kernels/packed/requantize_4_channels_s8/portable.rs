@@ -1,6 +1,6 @@
 //! [`four`] in Rust.
 
-#![cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")))]
+#![cfg(not(kernel_isa = "gpr32"))]
 
 use crate::kernels::packed::channel_record::Record;
 use crate::kernels::packed::requantize;

@@ -57,7 +57,7 @@ pub(super) unsafe extern "C" fn unpack(
     lines: usize,
     skip: usize,
 ) -> *mut i32 {
-    core::arch::naked_asm!(
+    naked!(
         ".cpu cortex-m3",
         "push {{r4-r11, lr}}",
         "ldr r12, [sp, #{words}]",
@@ -91,7 +91,7 @@ pub(super) unsafe extern "C" fn unpack(
         "subs r10, #1",
         "bne 1b",
         "mov r0, r12",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
         // Behind nine registers.
         run = const 9 * 4,
         words = const 10 * 4,

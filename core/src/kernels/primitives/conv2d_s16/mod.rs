@@ -2,7 +2,7 @@
 //! high word is the output.
 
 pub(crate) mod depthwise;
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 mod gathered;
 pub(crate) mod output_rows;
 
@@ -143,7 +143,7 @@ fn magnitude(weights: &[i8]) -> u32 {
 #[cfg(kernel_isa = "mve")]
 #[unsafe(naked)]
 unsafe extern "C" fn magnitude_of(weights: *const i8, len: usize) -> u32 {
-    core::arch::naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r7, lr}}",
         "vmov.i32 q1, #0",

@@ -1,12 +1,12 @@
 //! int16 convolutions where 32 bits hold every sum: all channels of neighbouring output pixels at a time, whose places are checked once.
 
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 use super::gathered;
 use super::{Channels, WindowLines};
 use crate::cells::{Dst, Src};
 #[cfg(not(kernel_isa = "mve"))]
 use crate::kernels::primitives::dot_s16;
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 use crate::kernels::primitives::dot_s16::loops;
 
 /// Channels that there are at least: Helium takes four at a time.
@@ -41,7 +41,7 @@ pub(crate) fn run(
     }
     let ([rows, many], [row, line]) = (lines.count, lines.steps);
     let [weights_row, weights_line] = lines.weights_steps;
-    #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+    #[cfg(kernel_isa = "armv7m_gpr")]
     if filter <= gathered::MOST {
         let records = channels.records.as_ptr();
         let [low, high] = channels.clamp.map(i32::from);

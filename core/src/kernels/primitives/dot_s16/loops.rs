@@ -1,8 +1,5 @@
 //! The inner loops of [`dot_s16`](crate::kernels::primitives::dot_s16) on the cores without vectors that have some of their own.
 
-#[cfg(kernel_isa = "armv6m")]
-use core::arch::naked_asm;
-
 /// Lines of neighbours.
 #[cfg(not(kernel_isa = "armv6m"))]
 #[repr(C)]
@@ -141,7 +138,7 @@ pub(in crate::kernels) unsafe extern "C" fn fours(
 }
 
 /// A window as it was gathered, and the channels whose products with it are wanted.
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 #[repr(C)]
 pub(in crate::kernels) struct GatheredWindowArgs {
     /// Of which the whole fours are in the order of [`PAIRED`].
@@ -163,24 +160,24 @@ pub(in crate::kernels) struct GatheredWindowArgs {
     pub(in crate::kernels) high: i32,
 }
 
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 consecutive!(GatheredWindowArgs: low, high);
 // The first two are loaded from the start.
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 consecutive!(GatheredWindowArgs: x, bytes);
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 const _: () = assert!(core::mem::offset_of!(GatheredWindowArgs, x) == 0);
 
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 frame! {
     /// Stack frame of [`window`]: the arguments, the next output, its record, and the number of channels behind the next four.
     GatheredWindowFrame { args, output, record, left }
 }
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 consecutive!(GatheredWindowFrame: args, output, record);
 
 /// Whether [`window`] takes elements 0, 2, 1, 3 of each four.
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 pub(in crate::kernels) const PAIRED: bool = cfg!(kernel_isa = "dsp");
 
 /// Four elements of a gathered window with four rows, and with the row in r1.
@@ -205,7 +202,7 @@ macro_rules! gathered {
 }
 
 /// An element with the row in r1.
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 macro_rules! one {
     () => {
         "ldrsh r9, [r0], #2\n ldrsb r10, [r1], #1\n mla r5, r9, r10, r5\n"
@@ -236,7 +233,7 @@ macro_rules! scaled {
 }
 
 /// A sum becomes an output at r0: r9 has the channel's record, r10 the bytes from there to its bias, r2 and r3 the limits.
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 macro_rules! finish {
     ($sum:literal) => {
         concat!(
@@ -273,7 +270,7 @@ macro_rules! finish {
 ///
 /// # Safety
 /// Every address that the arguments give is readable, or writable for `y`: `x` for the window, `weights`, `records` and biases for `count` channels.
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn window(args: *const GatheredWindowArgs) {
     naked!(
@@ -367,7 +364,7 @@ pub(in crate::kernels) unsafe extern "C" fn window(args: *const GatheredWindowAr
 #[cfg(kernel_isa = "armv6m")]
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn line(x: *const i16, rows: *const *const i8, len: usize, sums: *mut i32) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m0",
         "push {{r4-r7, lr}}",
         "mov r4, r8",

@@ -2,7 +2,7 @@
 //! is loaded once for all of them, and in 32 bits as long as these hold.
 
 use crate::cells::Src;
-#[cfg(any(kernel_isa = "armv6m", all(kernel_isa = "armv7m", not(kernel_isa = "mve"))))]
+#[cfg(any(kernel_isa = "armv6m", kernel_isa = "armv7m_gpr"))]
 pub(in crate::kernels) mod loops;
 
 /// Products whose sum has 32 bits, whatever they are.
@@ -23,7 +23,7 @@ pub(crate) struct StridedLines {
 
 impl StridedLines {
     /// Arguments of the loop over groups of four elements and over the rest of a line.
-    #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+    #[cfg(kernel_isa = "armv7m_gpr")]
     #[inline(always)]
     fn in_fours(&self) -> loops::Dot4RowsArgs {
         loops::Dot4RowsArgs {
@@ -79,7 +79,7 @@ pub(crate) fn block<const N: usize>(x: Src<'_, i16>, weights: &[i8], count: usiz
         weights_step: 0,
     };
     let (x, mut row, mut left) = (x.as_ptr(), weights.as_ptr(), count);
-    #[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+    #[cfg(kernel_isa = "armv7m_gpr")]
     if count.is_multiple_of(4) {
         let args = line.in_fours();
         for found in sums.as_chunks_mut::<4>().0.iter_mut().take(count / 4) {
@@ -131,7 +131,7 @@ pub(crate) unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &StridedLi
         unsafe { loops::fours(x, rows.as_ptr(), &lines.in_fours(), sums.as_mut_ptr()) };
         sums
     }
-    #[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
+    #[cfg(not(kernel_isa = "cortex_m"))]
     // SAFETY: the condition of `plain` is that of this function.
     unsafe {
         plain(x, rows, lines)
@@ -142,7 +142,7 @@ pub(crate) unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &StridedLi
 ///
 /// # Safety
 /// As for [`sums`].
-#[cfg(not(any(kernel_isa = "armv6m", kernel_isa = "armv7m")))]
+#[cfg(not(kernel_isa = "cortex_m"))]
 #[inline(always)]
 unsafe fn plain<const N: usize>(x: *const i16, rows: [*const i8; N], lines: &StridedLines) -> [i32; N] {
     let mut sums = [0_i32; N];

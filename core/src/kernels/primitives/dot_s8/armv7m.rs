@@ -2,8 +2,6 @@
 
 #![cfg(all(kernel_isa = "armv7m", not(any(kernel_isa = "dsp", kernel_isa = "mve"))))]
 
-use core::arch::naked_asm;
-
 frame!(
     /// The frame of [`rows`].
     Frame { input, length, next_sums, end }
@@ -37,7 +35,7 @@ pub(in crate::kernels) unsafe extern "C" fn dots(
     sums: *mut i32,
     zero: i32,
 ) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m3",
         "ldr r12, [sp]",
         "push {{r3-r11, lr}}",

@@ -2,8 +2,6 @@
 
 #![cfg(all(kernel_isa = "dsp", not(kernel_isa = "mve")))]
 
-use core::arch::naked_asm;
-
 frame!(
     /// The frame of [`rows`].
     Frame { input, next_sums, end }
@@ -19,7 +17,7 @@ pub(in crate::kernels) unsafe extern "C" fn dots(
     sums: *mut i32,
     zero: i32,
 ) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m33",
         "ldr r12, [sp]",
         "push {{r4-r11, lr}}",
@@ -157,7 +155,7 @@ pub(in crate::kernels) unsafe extern "C" fn lines_s16(
     sums: *mut i32,
     count: usize,
 ) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m33",
         "push {{r4-r7, lr}}",
         "ldr r4, [sp, #{count}]",
@@ -174,7 +172,7 @@ pub(in crate::kernels) unsafe extern "C" fn lines_s16(
         "str r12, [r3], #4",
         "subs r4, #1",
         "bne 1b",
-        "pop {{r4-r7, pc}}",
+        "pop {{r4-r7, pc}}";
         // Behind five registers.
         count = const 5 * 4,
     )

@@ -29,7 +29,7 @@ const PAIRS: bool = cfg!(kernel_isa = "dsp");
 const HELIUM: bool = cfg!(kernel_isa = "mve");
 
 /// Whether it has a loop over many rows.
-const ROWS: bool = cfg!(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im"));
+const ROWS: bool = cfg!(kernel_isa = "gpr32");
 
 /// Zero points that leave room for an int8 value in a half.
 const ZEROS: core::ops::RangeInclusive<i32> = -32_000..=32_000;
@@ -99,7 +99,7 @@ pub(crate) fn block_s8<const N: usize>(
 /// As for [`some_rows`].
 #[inline(never)]
 unsafe fn block(x: *const i8, zero: i32, weights: *const i8, [count, len]: [usize; 2], sums: &mut [i32]) {
-    #[cfg(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im"))]
+    #[cfg(kernel_isa = "gpr32")]
     // Nothing is left over: no registers are saved for it.
     if len > 0 && takes(zero, len) && count.is_multiple_of(4) {
         // SAFETY: `count / 4 * 4 = count` rows of `len` elements lie at `weights`, `len` elements at `x`, and `sums` has `count` elements (docs of
@@ -131,7 +131,7 @@ unsafe fn some_rows(x: *const i8, zero: i32, weights: *const i8, [count, len]: [
     } else {
         0
     };
-    #[cfg(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im"))]
+    #[cfg(kernel_isa = "gpr32")]
     if whole > 0 {
         // SAFETY: `4 * whole <= count` rows of `len > 0` elements lie at `weights` (point 1), and `whole <= fours_of.len()` (point 2).
         unsafe { loops::rows(x, weights, len, fours_of.as_mut_ptr().cast(), zero, whole) };
@@ -159,7 +159,7 @@ unsafe fn some_rows(x: *const i8, zero: i32, weights: *const i8, [count, len]: [
 // A function by itself: within a kernel the loop would have no registers left.
 #[inline(never)]
 unsafe fn fours(x: *const i8, zero: i32, rows: [*const i8; 4], len: usize) -> [i32; 4] {
-    #[cfg(any(kernel_isa = "armv6m", kernel_isa = "armv7m"))]
+    #[cfg(kernel_isa = "cortex_m")]
     {
         // Only words are in fours: vectors take what is left over as well.
         let by = if cfg!(kernel_isa = "armv7m") && !HELIUM { 4 } else { 1 };

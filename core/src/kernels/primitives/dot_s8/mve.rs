@@ -2,8 +2,6 @@
 
 #![cfg(kernel_isa = "mve")]
 
-use core::arch::naked_asm;
-
 /// Eight elements of four rows in ten instructions, in halves that have room for the zero point. `len` is not 0.
 #[unsafe(naked)]
 pub(in crate::kernels) unsafe extern "C" fn dots(
@@ -13,7 +11,7 @@ pub(in crate::kernels) unsafe extern "C" fn dots(
     sums: *mut i32,
     zero: i32,
 ) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         // Loads that widen take their address from r0 to r7, and sums have even registers.
         "ldr r12, [sp]",
@@ -40,7 +38,7 @@ pub(in crate::kernels) unsafe extern "C" fn dots(
         "letp lr, 2b",
         "strd r6, r8, [r3]",
         "strd r10, r12, [r3, #{third_sum}]",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
         third_row = const 2 * 4,
         fourth_row = const 3 * 4,
         third_sum = const 2 * 4,
@@ -57,7 +55,7 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
     zero: i32,
     fours: usize,
 ) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "sub sp, #4",
@@ -94,7 +92,7 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
         "subs r9, #1",
         "bne 1b",
         "add sp, #4",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
         // Behind a word and nine registers.
         zero = const 4 + 9 * 4,
     )
@@ -110,7 +108,7 @@ pub(in crate::kernels) unsafe extern "C" fn lines_s8(
     count: usize,
     zero: i32,
 ) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r6, lr}}",
         "ldrd r4, r5, [sp, #{count}]", // zero
@@ -131,7 +129,7 @@ pub(in crate::kernels) unsafe extern "C" fn lines_s8(
         "str r12, [r3], #4",
         "subs r4, #1",
         "bne 1b",
-        "pop {{r4-r6, pc}}",
+        "pop {{r4-r6, pc}}";
         // Behind four registers.
         count = const 4 * 4,
     )
@@ -146,7 +144,7 @@ pub(in crate::kernels) unsafe extern "C" fn lines_s16(
     sums: *mut i32,
     count: usize,
 ) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r6, lr}}",
         "ldr r4, [sp, #{count}]",
@@ -165,7 +163,7 @@ pub(in crate::kernels) unsafe extern "C" fn lines_s16(
         "str r12, [r3], #4",
         "subs r4, #1",
         "bne 1b",
-        "pop {{r4-r6, pc}}",
+        "pop {{r4-r6, pc}}";
         // Behind four registers.
         count = const 4 * 4,
     )

@@ -2,8 +2,6 @@
 
 #![cfg(kernel_isa = "rv32im")]
 
-use core::arch::naked_asm;
-
 /// Sums of many rows one behind the other: `fours` of four, not 0. `len` is not 0. Eight rows at a time, 32 products in 114 instructions, and four that are
 /// left, sixteen in 62.
 #[unsafe(naked)]
@@ -52,7 +50,7 @@ pub(in crate::kernels) unsafe extern "C" fn rows(
     macro_rules! clear {
         ($($sum:literal)*) => { concat!($("li ", $sum, ", 0\n"),*) };
     }
-    naked_asm!(
+    naked!(
         ".option push",
         ".option arch, +m",
         save!("s0" "s1" "s2" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11"),

@@ -3,7 +3,7 @@
 //! A gate is the scaled sum over the inputs, with its bias, and the scaled sum over the hidden state, each rounded and saturated to int16 before they are
 //! added. Sums whose magnitude is known to leave room are scaled without a look at each; `None` of [`Activation::scale`] says that it is not.
 
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 pub(in crate::kernels) mod armv7m;
 #[cfg(kernel_isa = "mve")]
 pub(in crate::kernels) mod mve;
@@ -18,7 +18,7 @@ use super::requantize::bounded::{Either, Rescale, RescaleS64};
 use crate::cells::{Dst, Element, Src};
 use crate::ops::lstm::LstmInt;
 use crate::quant::{Multiplier, SigmoidI16};
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 use armv7m as loops;
 #[cfg(kernel_isa = "mve")]
 use mve as loops;

@@ -225,7 +225,7 @@ macro_rules! term_s16 {
 /// `count` sums, biases and gates.
 #[unsafe(naked)]
 unsafe extern "C" fn gate_of(args: &GateArgs) {
-    core::arch::naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "vpush {{d8-d11}}",
@@ -253,7 +253,7 @@ unsafe extern "C" fn gate_of(args: &GateArgs) {
 /// `count` sums, biases and gates. The low words of biases are all of them.
 #[unsafe(naked)]
 unsafe extern "C" fn gate_s16_of(args: &GateArgs) {
-    core::arch::naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r11, lr}}",
         "vpush {{d8-d13}}",
@@ -284,7 +284,7 @@ unsafe extern "C" fn gate_s16_of(args: &GateArgs) {
 /// `count` of both, which is not 0.
 #[unsafe(naked)]
 unsafe extern "C" fn halves_of(sums: *const i32, to: *mut i16, count: usize, mantissa: i32, left: u32, right: i32) {
-    core::arch::naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r5, r7, lr}}",
         "ldrd r4, r5, [sp, #{left}]", // right
@@ -294,7 +294,7 @@ unsafe extern "C" fn halves_of(sums: *const i32, to: *mut i16, count: usize, man
         scaled!("q0", "q1", "r3", "r4", "r5", "q2"),
         "vstrh.32 q0, [r1], #8",
         "letp lr, 2b",
-        "pop {{r4-r5, r7, pc}}",
+        "pop {{r4-r5, r7, pc}}";
         // Behind four registers.
         left = const 4 * 4,
     )

@@ -40,7 +40,7 @@ pub(in crate::kernels) unsafe fn columns(args: &MatmulColumnsArgs) -> usize {
 /// As for [`columns`], with at least sixteen columns left.
 #[unsafe(naked)]
 unsafe extern "C" fn sixteen(args: &MatmulColumnsArgs) {
-    core::arch::naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",
         "vpush {{d8-d11}}",
@@ -69,7 +69,7 @@ unsafe extern "C" fn sixteen(args: &MatmulColumnsArgs) {
         "vstrw.32 q2, [r6, #{third_sums}]",
         "vstrw.32 q3, [r6, #{fourth_sums}]",
         "vpop {{d8-d11}}",
-        "pop {{r4-r7, pc}}",
+        "pop {{r4-r7, pc}}";
         // Columns by fours: bytes, and words of sums.
         second = const 4, third = const 8, fourth = const 12,
         second_sums = const 16, third_sums = const 32, fourth_sums = const 48,
@@ -80,7 +80,7 @@ unsafe extern "C" fn sixteen(args: &MatmulColumnsArgs) {
 /// As for [`columns`], with fewer than sixteen columns left.
 #[unsafe(naked)]
 unsafe extern "C" fn four(args: &MatmulColumnsArgs) {
-    core::arch::naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r4-r7, lr}}",
         "ldm r0!, {{r1-r7}}",

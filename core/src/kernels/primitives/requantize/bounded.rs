@@ -110,10 +110,7 @@ impl Either {
     }
 
     /// Mantissa, shift to the left and to the right, for loops in assembly.
-    #[cfg_attr(
-        not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")),
-        allow(dead_code)
-    )]
+    #[cfg_attr(not(kernel_isa = "gpr32"), allow(dead_code))]
     pub(crate) fn parts(&self) -> (i32, u32, u32) {
         (self.mantissa, self.left, self.right)
     }

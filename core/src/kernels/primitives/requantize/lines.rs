@@ -99,8 +99,6 @@ fn half_away(high: i32, places: u32) -> i32 {
 
 #[cfg(kernel_isa = "mve")]
 mod helium {
-    use core::arch::naked_asm;
-
     #[repr(C)]
     pub(super) struct RequantizeArgs {
         pub(super) y: *mut u8,
@@ -123,7 +121,7 @@ mod helium {
         ($name:ident, $store:literal) => {
             #[unsafe(naked)]
             pub(super) unsafe extern "C" fn $name(sums: *const i32, args: &RequantizeArgs) {
-                naked_asm!(
+                naked!(
                     ".cpu cortex-m55",
                     "push {{r4-r11, lr}}",
                     "vpush {{d8-d15}}",

@@ -22,20 +22,16 @@ use dsp as loops;
 #[cfg(kernel_isa = "rv32im")]
 use rv32im as loops;
 
-#[cfg(any(
-    kernel_isa = "armv6m",
-    all(kernel_isa = "armv7m", not(kernel_isa = "mve")),
-    kernel_isa = "rv32im"
-))]
+#[cfg(any(kernel_isa = "armv6m", kernel_isa = "armv7m_gpr", kernel_isa = "rv32im"))]
 mod args;
 #[cfg(kernel_isa = "mve")]
 mod mve;
-#[cfg(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im"))]
+#[cfg(kernel_isa = "gpr32")]
 pub(in crate::kernels) mod s16;
 pub(in crate::kernels) mod s16_args;
 #[cfg(kernel_isa = "armv6m")]
 mod s16_armv6m;
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 mod s16_armv7m;
 #[cfg(kernel_isa = "mve")]
 mod s16_mve;
@@ -83,11 +79,7 @@ pub(in crate::kernels) fn times(row: Times<'_>) -> Option<()> {
         magnitude,
     } = row;
     let scale = Rescale::new(multiplier, magnitude, zero.into())?;
-    #[cfg(any(
-        kernel_isa = "armv6m",
-        all(kernel_isa = "armv7m", not(kernel_isa = "mve")),
-        kernel_isa = "rv32im"
-    ))]
+    #[cfg(any(kernel_isa = "armv6m", kernel_isa = "armv7m_gpr", kernel_isa = "rv32im"))]
     if loops::takes(memory) {
         let filters = bias.len().checked_mul(rank)?;
         let elements = filters.checked_mul(memory)?;

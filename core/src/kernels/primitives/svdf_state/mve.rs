@@ -1,14 +1,12 @@
 //! [`super::times`] on Helium.
 
-use core::arch::naked_asm;
-
 /// Every `stride` bytes one of as many bytes as `count` says, which is not 0.
 ///
 /// # Safety
 /// `count` bytes are readable at `from`, and writable at `to`, `stride` bytes apart.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn append(to: *mut i8, from: *const i8, count: usize, stride: usize) {
-    naked_asm!(
+    naked!(
         ".cpu cortex-m55",
         "push {{r7, lr}}",
         "mov r12, #0",

@@ -6,14 +6,14 @@ use super::s16_args::Scale;
 use super::s16_args::{BLOCK, Constants, Row, SvdfS16Args, short};
 #[cfg(kernel_isa = "armv6m")]
 use super::s16_armv6m as loops;
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 use super::s16_armv7m as loops;
 #[cfg(kernel_isa = "mve")]
 use super::s16_mve as loops;
 #[cfg(target_arch = "riscv32")]
 use super::s16_rv32im as loops;
 use crate::kernels::primitives::dot_s8::block_s8;
-#[cfg(all(kernel_isa = "armv7m", not(kernel_isa = "mve")))]
+#[cfg(kernel_isa = "armv7m_gpr")]
 use crate::kernels::primitives::lstm_gates::armv7m::halves;
 #[cfg(kernel_isa = "mve")]
 use crate::kernels::primitives::lstm_gates::mve::halves;

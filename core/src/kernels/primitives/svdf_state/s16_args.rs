@@ -35,10 +35,7 @@ pub(super) type Newest = i16;
 pub(super) type Newest = i32;
 
 /// Arguments of the loops. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
-#[cfg_attr(
-    not(any(kernel_isa = "armv6m", kernel_isa = "armv7m", kernel_isa = "rv32im")),
-    allow(dead_code)
-)]
+#[cfg_attr(not(kernel_isa = "gpr32"), allow(dead_code))]
 #[repr(C)]
 pub(super) struct SvdfS16Args {
     pub(super) state: *mut i16,
@@ -58,7 +55,7 @@ pub(super) struct SvdfS16Args {
 }
 
 /// Scaling of a sum to the newest value, for loops that scale themselves. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
-#[cfg(any(kernel_isa = "armv6m", kernel_isa = "rv32im"))]
+#[cfg(kernel_isa = "strict_align")]
 #[repr(C)]
 pub(super) struct Scale {
     pub(super) mantissa: i32,
@@ -69,7 +66,7 @@ pub(super) struct Scale {
     pub(super) sign: i32,
 }
 
-#[cfg(any(kernel_isa = "armv6m", kernel_isa = "rv32im"))]
+#[cfg(kernel_isa = "strict_align")]
 impl Scale {
     #[inline(always)]
     pub(super) fn new(scale: &Either) -> Self {
