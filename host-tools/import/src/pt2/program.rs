@@ -7,7 +7,7 @@ use super::elements::Meta;
 use crate::error::{Error, Result};
 use crate::files::json::{Json, Object};
 
-/// Major versions of the schema that are read: PyTorch 2.4 to 2.15 write them.
+/// Major versions of the schema that are read; PyTorch 2.15 writes 8.
 const VERSIONS: std::ops::RangeInclusive<i64> = 5..=8;
 
 /// A program.
