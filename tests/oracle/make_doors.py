@@ -5,7 +5,8 @@
     python tests/oracle/make_doors.py --check       # makes them anew, and compares with what is committed
 
 A network has NAME.trace.json (the tracer's, with NAME.safetensors), NAME.torchscript.onnx and NAME.dynamo.onnx (PyTorch's two exporters), and where
-`litert-torch` is installed NAME.tflite, whose inputs and outputs keep PyTorch's order. NAME.samples.safetensors has inputs with the outputs of the module as
+`litert-torch` is installed NAME.tflite, whose inputs and outputs keep PyTorch's order. NAME.pt2 is the program of torch.export, its texts deflated.
+NAME.samples.safetensors has inputs with the outputs of the module as
 PyTorch computes it, for all of them. A door whose exporter refuses the network is left out, and said.
 
 The seed of a network is its name. No input is square.
@@ -29,6 +30,7 @@ from torch import nn
 import arenite_trace
 from door_networks import NETWORKS
 from made_anew import of_arrays
+from make_pt2 import calls, entries, write
 
 try:
     import litert_torch
@@ -37,7 +39,7 @@ except ImportError:
 
 FOLDER = Path(__file__).parent.parent / "models" / "doors"
 RUNS = 3
-LARGEST = 100_000
+LARGEST = 120_000
 
 
 def made(name):
@@ -84,10 +86,15 @@ def by_tracer(module, runs, path):
     path.write_text(json.dumps(document, separators=(",", ":")) + "\n")
 
 
+def by_export(module, runs, path):
+    write(path, entries(path.stem, torch.export.export(module, (runs[0],))), deflated=True)
+
+
 DOORS = {
     "trace.json": by_tracer,
     "torchscript.onnx": lambda module, runs, path: by_onnx(module, runs, path, False),
     "dynamo.onnx": lambda module, runs, path: by_onnx(module, runs, path, True),
+    "pt2": by_export,
     "tflite": lambda module, runs, path: litert_torch.convert(module, (runs[0],)).export(str(path)),
 }
 
@@ -118,6 +125,9 @@ def differences(name, anew):
         old, new = ([node.op_type for node in onnx.load(folder / f"{name}.{suffix}").graph.node] for folder in (FOLDER, anew))
         if old != new:
             yield f"{name}: other operators in {suffix}"
+    old, new = (calls(folder / f"{name}.pt2") for folder in (FOLDER, anew))
+    if old != new:
+        yield f"{name}: other calls in pt2"
 
 
 def main():

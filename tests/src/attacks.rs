@@ -13,11 +13,13 @@ use arenite_host::memory::{lifetimes, plan};
 use arenite_host::model::Aligned;
 use arenite_host::passes::prune;
 
+use crate::writers;
+
 /// A target by its name, which is that of its folder in the corpus as well.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("native", |data| import("native", data)),
     ("chainer", |data| import("chainer", data)),
     ("megengine", |data| import("megengine", data)),
@@ -26,6 +28,7 @@ pub const TARGETS: [Target; 11] = [
     ("rects", |data| import("rects", data)),
     ("tflite", |data| import("tflite", data)),
     ("onnx", |data| import("onnx", data)),
+    ("pt2", saved),
     ("blob", blob),
     ("bundle", bundle),
     ("plan", instance),
@@ -60,6 +63,20 @@ pub fn import(dialect: &str, data: &[u8]) {
         prune::run(&mut graph).expect("pruning");
         check(&graph).expect("pruning made the network inconsistent");
     }
+}
+
+/// Imports `data` as a program of torch.export: an archive, or the document of one.
+///
+/// # Panics
+/// As [`import`].
+pub fn saved(data: &[u8]) {
+    if data.starts_with(b"PK") {
+        return import("pt2", data);
+    }
+    import(
+        "pt2",
+        &writers::pt2::zip(&writers::pt2::entries(&String::from_utf8_lossy(data))),
+    );
 }
 
 /// Largest arena or state that a fuzzed model gets, bytes: enough for every operator, little enough to be quick.

@@ -6,6 +6,7 @@
 pub mod chainer;
 pub mod keras_order;
 pub mod megengine;
+pub mod pt2;
 pub mod rects;
 pub mod tf_shapes;
 

@@ -10,9 +10,10 @@ use arenite_host::pack::Options;
 use arenite_tests::attacks::TARGETS;
 use arenite_tests::golden::{packed, packed_small};
 use arenite_tests::writers::Random;
+use arenite_tests::writers::pt2::small;
 
 /// Mutations of a file of each target; together above 100,000.
-const ROUNDS: [(&str, usize); 11] = [
+const ROUNDS: [(&str, usize); 12] = [
     ("native", 4_000),
     ("chainer", 4_000),
     ("megengine", 4_000),
@@ -21,6 +22,7 @@ const ROUNDS: [(&str, usize); 11] = [
     ("rects", 4_000),
     ("tflite", 8_000),
     ("onnx", 8_000),
+    ("pt2", 4_000),
     ("blob", 60_000),
     ("bundle", 6_000),
     ("plan", 4_000),
@@ -208,6 +210,14 @@ fn make() {
     )
     .expect("a bundle");
     write("bundle", "two", &fs::read(&path).expect("the bundle"));
+    write("pt2", "small.json", small().to_string().as_bytes());
+    for name in ["cnn", "mlp", "mlp_2_5", "mlp_2_8"] {
+        write(
+            "pt2",
+            name,
+            &fs::read(models.join(format!("pt2/{name}.pt2"))).expect("a program"),
+        );
+    }
     for (name, problem) in [
         ("chain", plan::generate::chain(12, 1)),
         ("wide", plan::generate::wide(14, 2)),

@@ -227,11 +227,10 @@ fn traced_anew_they_are_the_same() {
 }
 
 /// What Python saves beside networks, by the file and what `pack` has to say of it.
-const SAVED: [(&str, &str); 8] = [
+const SAVED: [(&str, &str); 7] = [
     ("state.pth", "it is a file of torch.save (.pt, .pth)"),
     ("legacy.pth", "it is a file of torch.save from before PyTorch 1.6"),
     ("script.pt", "it is a TorchScript module"),
-    ("program.pt2", "it is a program of torch.export (.pt2)"),
     (
         "model.pkl",
         "it is a Python pickle, as scikit-learn and old PyTorch save models",
@@ -255,7 +254,6 @@ net = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU()).eval()
 torch.save(net.state_dict(), 'state.pth')
 torch.save(net.state_dict(), 'legacy.pth', _use_new_zipfile_serialization=False)
 torch.jit.script(net).save('script.pt')
-torch.export.save(torch.export.export(net, (torch.zeros(2, 3),)), 'program.pt2')
 pickle.dump({'weights': [1.0, 2.0]}, open('model.pkl', 'wb'))
 with open('arrays', 'wb') as arrays:
     numpy.savez(arrays, a=numpy.zeros(3), b=numpy.ones(2))

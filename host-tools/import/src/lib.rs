@@ -10,6 +10,7 @@
         feature = "megengine",
         feature = "native",
         feature = "onnx",
+        feature = "pt2",
         feature = "rects",
         feature = "tf-shapes",
         feature = "tflite"
@@ -35,6 +36,8 @@ mod megengine;
 mod native;
 #[cfg(feature = "onnx")]
 pub mod onnx;
+#[cfg(feature = "pt2")]
+pub mod pt2;
 mod rebatch;
 #[cfg(feature = "rects")]
 mod rects;
@@ -108,6 +111,8 @@ pub const DIALECTS: &[Dialect] = &[
     tflite::DIALECT,
     #[cfg(feature = "onnx")]
     onnx::DIALECT,
+    #[cfg(feature = "pt2")]
+    pt2::DIALECT,
 ];
 
 /// Recognises and reads a file; `dialect` overrides recognition.
@@ -155,7 +160,7 @@ pub fn import_content(
     if let Some(message) = not_text {
         return Err(Error::input(message)
             .in_file(path)
-            .expected("a trace, or a .tflite or .onnx file")
+            .expected("a trace, or a .tflite, .onnx or .pt2 file")
             .help("text is UTF-8 without a byte-order mark"));
     }
     let names = || DIALECTS.iter().map(|d| d.name).collect::<Vec<_>>().join(", ");
@@ -196,7 +201,7 @@ pub fn remedied(error: Error, dialect: &str) -> Error {
     let help = match (error.kind(), dialect) {
         (ErrorKind::Weights, _) => weights::DAMAGED,
         (ErrorKind::Input, _) if error.file().is_some() => weights::DAMAGED,
-        (ErrorKind::Input, "tflite" | "onnx") => {
+        (ErrorKind::Input, "tflite" | "onnx" | "pt2") => {
             "the file is damaged, or its converter made a mistake: take it from its source anew, or export it again"
         }
         (ErrorKind::Input, "native") => {

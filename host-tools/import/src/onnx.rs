@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! wire: protocol buffers   proto: what is read of onnx.proto   external: data in other files   elem, array: types and known values
+//! draft: a network of another format, written with ONNX's operators
 //! importer: the import under way   branches: its nodes, and those of branches   inputs: its inputs   calc, fold: computations, now or at run time
 //! rows: one row an operator, with its translation (elementwise, integers, constants, movement, gather, scatters, padding, windows, pools, products,
 //!   attention, classic, norms, recurrent, quantised, resize: parts of it)   precision: half precision   report: what is refused
@@ -19,6 +20,7 @@ mod classic;
 mod constants;
 mod contrib;
 mod cut;
+mod draft;
 mod elem;
 mod elementwise;
 mod external;
@@ -61,6 +63,9 @@ use crate::foreign;
 use crate::graph::facts::IMPLIED;
 use crate::graph::{Role, check};
 
+pub(crate) use self::draft::{Attribute, Constant, Draft, Origin, Port, Size};
+pub(crate) use self::elem::{Elem as ElementType, unsupported};
+
 /// The dialect `onnx`.
 pub const DIALECT: Dialect = Dialect {
     name: "onnx",
@@ -102,8 +107,26 @@ fn recognises(content: &[u8]) -> bool {
 /// # Errors
 /// [`crate::error::ErrorKind::Input`] for a corrupt or contradictory file, [`crate::error::ErrorKind::Unsupported`] with all nodes that have no counterpart.
 pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Imported> {
-    let (model, warnings) = part(path, content, options)?;
-    let (mut imported, assumptions) = network(&model, path, content.len(), options)?;
+    import_by(path, content.len(), options, &|| Model::read(content))
+}
+
+/// Reads what was written of a file of another format, which has so many bytes.
+///
+/// # Errors
+/// As [`import`]; nodes are named as that format names them.
+pub(crate) fn import_draft(path: &Path, bytes: usize, options: &ImportOptions, draft: &Draft) -> Result<Imported> {
+    import_by(path, bytes, options, &|| Ok(draft.model()))
+}
+
+/// Imports the model that `read` reads, of a file of so many bytes.
+fn import_by<'a>(
+    path: &Path,
+    bytes: usize,
+    options: &ImportOptions,
+    read: &dyn Fn() -> Result<Model<'a>>,
+) -> Result<Imported> {
+    let (model, warnings) = part(path, bytes, options, read)?;
+    let (mut imported, assumptions) = network(&model, path, bytes, options)?;
     imported.assumptions = assumptions.finish()?;
     imported.warnings.extend(warnings);
     match (inputs::stated_batch(&model), options.batch) {
@@ -112,7 +135,7 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
                 batch: None,
                 ..options.clone()
             };
-            let (at_stated, _) = network(&model, path, content.len(), &as_stated)?;
+            let (at_stated, _) = network(&model, path, bytes, &as_stated)?;
             rebatch::check(&at_stated.graph, &imported.graph, [stated, batch])?;
         }
         _ => {}
@@ -121,21 +144,26 @@ pub fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Result<Im
 }
 
 /// The part of the file that is asked for, and what is cut besides, in words.
-fn part<'a>(path: &Path, content: &'a [u8], options: &ImportOptions) -> Result<(Model<'a>, Vec<String>)> {
-    let mut model = Model::read(content)?;
+fn part<'a>(
+    path: &Path,
+    bytes: usize,
+    options: &ImportOptions,
+    read: &dyn Fn() -> Result<Model<'a>>,
+) -> Result<(Model<'a>, Vec<String>)> {
+    let mut model = read()?;
     let unstated = cut::unstated(&model, options)?;
     let mut beginnings = HashMap::new();
     if !unstated.is_empty() {
         // Type and shape follow from what computes them.
         let names: Vec<String> = unstated.iter().map(|name| (*name).clone()).collect();
-        let mut ahead = Model::read(content)?;
+        let mut ahead = read()?;
         cut::end(&mut ahead, &names)?;
         let mut of_ahead = options.clone();
         let inputs = &ahead.graph.inputs;
         of_ahead
             .set
             .retain(|(name, _)| inputs.iter().any(|input| input.name == name));
-        let (imported, _) = network(&ahead, path, content.len(), &of_ahead).map_err(|e| {
+        let (imported, _) = network(&ahead, path, bytes, &of_ahead).map_err(|e| {
             e.or_help(
                 "the file does not state the shape of a tensor of --from: run onnx.shape_inference.infer_shapes on it",
             )

@@ -99,7 +99,7 @@ def _source(network: Any, example_inputs: Any, scratch: str) -> str:
 
 def _written(content: bytes, scratch: str, name: str) -> str:
     start = content.lstrip()[:1]
-    ending = "tflite" if content[4:8] == _TFLITE else "trace.json" if start == b"{" else "onnx"
+    ending = "tflite" if content[4:8] == _TFLITE else "trace.json" if start == b"{" else "pt2" if start == b"P" else "onnx"
     path = os.path.join(scratch, f"{name}.{ending}")
     Path(path).write_bytes(content)
     return path

@@ -30,7 +30,7 @@ use super::regions::{Regions, parse_regions, parse_size};
 #[derive(clap::Parser)]
 #[command(name = "pack", version)]
 pub(super) struct Args {
-    /// The network: a .tflite or .onnx file, trace.json, or any trace dialect; several make a bundle; `-` is standard input.
+    /// The network: a .tflite, .onnx or .pt2 file, trace.json, or any trace dialect; several make a bundle; `-` is standard input.
     #[arg(required = true)]
     input: Vec<PathBuf>,
     /// The model file to write; `-` is standard output.
@@ -57,7 +57,7 @@ pub(super) struct Args {
     /// What the outputs of a quantised network are: f32, u8 or int8; its own type by default.
     #[arg(long, value_name = "TYPE")]
     output_dtype: Option<PortType>,
-    /// The batch is rebuilt to N: by default .tflite, .onnx and trace.json keep the batch that they state, other traces get 1.
+    /// The batch is rebuilt to N: by default .tflite, .onnx, .pt2 and trace.json keep the batch that they state, other traces get 1.
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
     /// For traces without shapes.

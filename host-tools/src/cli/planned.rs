@@ -71,7 +71,6 @@ const PLANNED: &[Planned] = &[
         "weights of sixteen bits",
         "pass 8 or 4, or leave it out: f32 weights stay f32",
     ),
-    value("--dialect", "pt2", "networks of torch.export", DIALECT),
     value("--dialect", "gguf", "language models", DIALECT),
     value("--dialect", "llama2c", "language models", DIALECT),
     command("train", "training on the device", TRAIN),

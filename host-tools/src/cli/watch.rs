@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     }
     if !args.input.is_file() {
         let message = format!("{} is no file that could change", args.input.display());
-        return Err(Error::new(ErrorKind::Input, message).expected("a trace, a .tflite or an .onnx file"));
+        return Err(Error::new(ErrorKind::Input, message).expected("a trace, or a .tflite, .onnx or .pt2 file"));
     }
     let pack = pack_program()?;
     let scratch = Scratch::new().map_err(|e| Error::io(&std::env::temp_dir(), "make a temporary folder", &e))?;

@@ -2,16 +2,37 @@
 //! are checked against its length before anything is allocated.
 
 use std::collections::HashSet;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::system::File;
 
-/// An open archive.
+/// An open archive: a file, or bytes that were read.
 #[derive(Debug)]
-pub struct Zip {
-    file: Mutex<File>,
+pub struct Zip<S = File> {
+    file: Mutex<S>,
     entries: Vec<Entry>,
+}
+
+/// What an archive lies in.
+pub trait Source: Read + Seek + Sized {
+    /// Another reader of the same bytes, at the same place.
+    ///
+    /// # Errors
+    /// Of the system, where a file has no second descriptor.
+    fn again(&self) -> io::Result<Self>;
+}
+
+impl Source for File {
+    fn again(&self) -> io::Result<Self> {
+        self.try_clone()
+    }
+}
+
+impl Source for Cursor<&[u8]> {
+    fn again(&self) -> io::Result<Self> {
+        Ok(self.clone())
+    }
 }
 
 #[derive(Debug)]
@@ -45,9 +66,9 @@ fn wrong<T>(text: impl Into<String>) -> io::Result<T> {
     Err(io::Error::new(io::ErrorKind::InvalidData, text.into()))
 }
 
-impl Zip {
+impl<S: Source> Zip<S> {
     /// Reads the directory: every name once, every entry within the archive, none over another.
-    pub fn open(mut file: File) -> io::Result<Self> {
+    pub fn open(mut file: S) -> io::Result<Self> {
         let length = file.seek(SeekFrom::End(0))?;
         let end = End::find(&mut file, length)?;
         let mut directory = vec![0; usize::try_from(end.bytes).unwrap_or(usize::MAX)];
@@ -108,10 +129,10 @@ impl Zip {
 
     /// The content of an entry as it is read: no other entry until it is dropped. Its last read fails where it is damaged; `None` where there is none of
     /// this name.
-    pub fn content(&self, name: &str) -> Option<io::Result<Content<'_>>> {
+    pub fn content(&self, name: &str) -> Option<io::Result<Content<'_, S>>> {
         let entry = self.entries.iter().find(|entry| entry.name == name)?;
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(entry.packed(&mut file).map(|packed| Content {
+        Some(entry.packed(&mut *file).map(|packed| Content {
             entry,
             packed,
             crc: crc32fast::Hasher::new(),
@@ -124,7 +145,7 @@ impl Zip {
     pub fn read(&self, name: &str) -> Option<io::Result<Vec<u8>>> {
         let entry = self.entries.iter().find(|entry| entry.name == name)?;
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(entry.read(&mut file))
+        Some(entry.read(&mut *file))
     }
 }
 
@@ -176,7 +197,7 @@ impl Entry {
     }
 
     /// Where the content starts: after a header of the entry's own.
-    fn data(&self, file: &mut File) -> io::Result<u64> {
+    fn data(&self, file: &mut impl Source) -> io::Result<u64> {
         let mut head = [0; 30];
         file.seek(SeekFrom::Start(self.header))?;
         if file.read_exact(&mut head).is_err() || !head.starts_with(LOCAL) {
@@ -186,17 +207,17 @@ impl Entry {
     }
 
     /// What the content unpacks to, with a byte more than it should have, to see that it has not.
-    fn packed(&self, file: &mut File) -> io::Result<Box<dyn Read>> {
+    fn packed<'s, S: Source + 's>(&self, file: &mut S) -> io::Result<Box<dyn Read + 's>> {
         let data = self.data(file)?;
         file.seek(SeekFrom::Start(data))?;
-        let packed = io::BufReader::new(file.try_clone()?.take(self.packed));
+        let packed = io::BufReader::new(file.again()?.take(self.packed));
         Ok(match self.method {
             STORED => Box::new(packed.take(self.size + 1)),
             _ => Box::new(flate2::read::DeflateDecoder::new(packed).take(self.size + 1)),
         })
     }
 
-    fn read(&self, file: &mut File) -> io::Result<Vec<u8>> {
+    fn read(&self, file: &mut impl Source) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
         self.packed(file)?.read_to_end(&mut content)?;
         if content.len() as u64 != self.size || crc32fast::hash(&content) != self.crc {
@@ -207,16 +228,16 @@ impl Entry {
 }
 
 /// An entry's content.
-pub struct Content<'z> {
+pub struct Content<'z, S = File> {
     entry: &'z Entry,
-    packed: Box<dyn Read>,
+    packed: Box<dyn Read + 'z>,
     crc: crc32fast::Hasher,
     read: u64,
     /// Readers of one file share its position.
-    _file: MutexGuard<'z, File>,
+    _file: MutexGuard<'z, S>,
 }
 
-impl Read for Content<'_> {
+impl<S> Read for Content<'_, S> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let count = self.packed.read(bytes)?;
         self.crc.update(bytes.get(..count).unwrap_or_default());
@@ -238,7 +259,7 @@ struct End {
 }
 
 impl End {
-    fn find(file: &mut File, length: u64) -> io::Result<Self> {
+    fn find(file: &mut impl Source, length: u64) -> io::Result<Self> {
         const HEAD: usize = 22;
         let tail = length.min((HEAD + usize::from(u16::MAX)) as u64);
         let mut bytes = vec![0; tail as usize];

@@ -10,15 +10,12 @@ const NAME_LENGTH: usize = 28;
 
 /// What an archive is, and what to do; `None` where this is none.
 pub(super) fn told(content: &[u8]) -> Option<(String, String)> {
-    if !content.starts_with(b"PK\x03\x04") {
-        return None;
-    }
-    let names = names(content);
+    let names = names(content)?;
     let any = |is: &dyn Fn(&str) -> bool| names.iter().any(|name| is(name));
     let ends = |ending: &str| any(&|name: &str| name == ending || name.ends_with(&format!("/{ending}")));
     let (what, help): (&str, &str) = if names.is_empty() {
         (
-            "it is a zip archive, as PyTorch (.pt, .pth) and Keras (.keras) save models, and its directory is cut off",
+            "it is a zip archive, as PyTorch (.pt, .pth, .pt2) and Keras (.keras) save models, and its directory is cut off",
             "fetch or save it again, then export it from PyTorch with arenite_trace or torch.onnx.export, from Keras with tf.lite.TFLiteConverter",
         )
     } else if names.iter().all(|name| name.ends_with(".npy")) {
@@ -30,13 +27,6 @@ pub(super) fn told(content: &[u8]) -> Option<(String, String)> {
         (
             "it is a Keras model (.keras)",
             "convert it: tf.lite.TFLiteConverter.from_keras_model(keras.models.load_model(\"{file}\")).convert() gives a .tflite file",
-        )
-    } else if ends("serialized_exported_program.json")
-        || any(&|name: &str| name.contains("models/") && name.ends_with(".json"))
-    {
-        (
-            "it is a program of torch.export (.pt2)",
-            "export it on: torch.onnx.export(torch.export.load(\"{file}\"), f=\"model.onnx\"), or trace its module with arenite_trace",
         )
     } else if ends("constants.pkl") {
         (
@@ -76,8 +66,11 @@ pub(super) fn told(content: &[u8]) -> Option<(String, String)> {
     Some((what.into(), help.into()))
 }
 
-/// Names of the entries, as the directory has them. Each byte of the file is of one entry at most.
-fn names(content: &[u8]) -> Vec<String> {
+/// Names of the entries, as the directory has them; `None` where this is no archive. Each byte of the file is of one entry at most.
+pub(super) fn names(content: &[u8]) -> Option<Vec<String>> {
+    if !content.starts_with(b"PK\x03\x04") {
+        return None;
+    }
     let mut names = Vec::new();
     let mut rest = content;
     while names.len() < ENTRIES
@@ -94,7 +87,7 @@ fn names(content: &[u8]) -> Vec<String> {
         names.push(String::from_utf8_lossy(name).into_owned());
         rest = rest.get(FIXED + length..).unwrap_or_default();
     }
-    names
+    Some(names)
 }
 
 /// The beginning of a name, without what a terminal would obey.
@@ -111,7 +104,7 @@ mod tests {
     fn names_take_no_more_than_the_file() {
         let entry = [ENTRY, &[0xFF; 4]].concat();
         let content = [b"PK\x03\x04".to_vec(), entry.repeat(1 << 15), vec![b'a'; 1 << 16]].concat();
-        let bytes: usize = names(&content).iter().map(String::len).sum();
+        let bytes: usize = names(&content).unwrap().iter().map(String::len).sum();
         // A byte that is no UTF-8 is shown by three.
         assert!(bytes > 0 && bytes <= 3 * content.len(), "{bytes}");
     }

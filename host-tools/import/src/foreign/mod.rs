@@ -220,6 +220,11 @@ pub(super) fn told(path: &Path, content: &[u8]) -> (String, String) {
     (told.0, told.1.replace("{file}", &path.display().to_string()))
 }
 
+/// Names of a zip archive's entries; `None` where the content is none.
+pub(super) fn names_in_archive(content: &[u8]) -> Option<Vec<String>> {
+    archive::names(content)
+}
+
 /// What a folder is that a network was expected in.
 ///
 /// # Errors

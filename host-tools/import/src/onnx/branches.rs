@@ -9,13 +9,14 @@ use super::classic;
 use super::contrib;
 use super::elem::Elem;
 use super::importer::{Importer, Value, View};
-use super::proto::{Graph, Node};
+use super::proto::{Graph, Node, OWN};
 use super::qonnx;
 use super::report::Problem;
 use super::rows::{self, Translate};
 use crate::error::Error;
-use crate::graph::Role;
 use crate::graph::facts::UNUSED;
+use crate::graph::{Role, UnaryKind};
+use arenite::ops::pointwise::Function;
 
 /// Most inputs of the network that a refusal names.
 const MOST_NAMED: usize = 3;
@@ -26,7 +27,11 @@ impl<'m, 'a> Importer<'m, 'a> {
         let (live, read) = live_nodes(graph);
         self.findings.read.extend(read);
         for (index, node) in graph.nodes.iter().enumerate() {
+            let stands = node.source.is_none_or(|source| source.is_last);
             if !live[index] {
+                if !stands {
+                    continue;
+                }
                 *self.out.pruned.entry(UNUSED.to_string()).or_insert(0) += 1;
                 continue;
             }
@@ -34,6 +39,8 @@ impl<'m, 'a> Importer<'m, 'a> {
             self.enter(view);
             match self.node(view) {
                 Ok(()) if self.counted() => {}
+                // One of several nodes that stand for one of another format.
+                Ok(()) if !stands => {}
                 Ok(()) if node.op == "Constant" => self.findings.constants += 1,
                 // Its result is known: arithmetic on shapes or on constants.
                 Ok(()) => {
@@ -45,8 +52,12 @@ impl<'m, 'a> Importer<'m, 'a> {
                     for &output in &node.outputs {
                         self.values.insert(output, None);
                     }
-                    let problem =
-                        error.map(|error| (address(node), Problem::new(node.op, view.place() + &self.place, error)));
+                    let problem = error.map(|error| {
+                        (
+                            address(node),
+                            Problem::new(node.called(), view.place() + &self.place, error),
+                        )
+                    });
                     self.findings.problems.extend(problem);
                 }
             }
@@ -68,6 +79,12 @@ impl<'m, 'a> Importer<'m, 'a> {
     /// Translates a node; `Err(None)` where an operand could not be translated, which has been reported.
     fn node(&mut self, view: View<'m, 'a>) -> Result<(), Option<Error>> {
         let node = view.node;
+        if let Some(refusal) = node.source.and_then(|source| source.refusal) {
+            return Err(Some(refusal.clone()));
+        }
+        if node.source.is_some() && node.domain == OWN {
+            return self.own(view).map_err(Some);
+        }
         let (rows, remedy) = match node.domain {
             "" | "ai.onnx" => (rows::ROWS, rows::remedy(node.op)),
             contrib::DOMAIN => (contrib::ROWS, contrib::REMEDY),
@@ -91,6 +108,20 @@ impl<'m, 'a> Importer<'m, 'a> {
             _ => self.translate(view, row).map_err(Some),
         }?;
         self.budget.allow_nodes(self.out.nodes.len()).map_err(Some)
+    }
+
+    /// A fully connected layer, or a function of `core/src/ops/pointwise.rs` by its name there.
+    fn own(&mut self, view: View<'m, 'a>) -> crate::error::Result<()> {
+        if view.node.op == "linear" {
+            let (x, w, bias) = (self.operand(view, 0)?, self.operand(view, 1)?, self.optional(view, 2)?);
+            let y = self.linear(&x, &w, bias.as_ref())?;
+            return self.bind(view, 0, y);
+        }
+        let found = Function::rows().find(|(_, names)| names.name == view.node.op);
+        let (function, _) = found.ok_or_else(|| Error::internal("a function that has no row"))?;
+        let x = self.operand(view, 0)?;
+        let y = self.unary(UnaryKind::Function(function), &x)?;
+        self.bind(view, 0, y)
     }
 
     /// An `If`: the nodes of the branch that its condition takes, in its place.

@@ -5,7 +5,7 @@ use crate::graph::DType;
 
 /// An element type, by its number in the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Elem(pub(super) i64);
+pub(crate) struct Elem(pub(super) i64);
 
 const NAMES: &[&str] = &[
     "undefined",
@@ -38,23 +38,30 @@ const NAMES: &[&str] = &[
 ];
 
 impl Elem {
-    pub(super) const FLOAT: Self = Self(1);
-    pub(super) const UINT8: Self = Self(2);
-    pub(super) const INT8: Self = Self(3);
-    pub(super) const UINT16: Self = Self(4);
-    pub(super) const INT16: Self = Self(5);
-    pub(super) const INT32: Self = Self(6);
-    pub(super) const INT64: Self = Self(7);
-    pub(super) const BOOL: Self = Self(9);
-    pub(super) const FLOAT16: Self = Self(10);
-    pub(super) const DOUBLE: Self = Self(11);
-    pub(super) const UINT32: Self = Self(12);
-    pub(super) const UINT64: Self = Self(13);
-    pub(super) const BFLOAT16: Self = Self(16);
-    pub(super) const UINT4: Self = Self(21);
-    pub(super) const INT4: Self = Self(22);
+    pub(crate) const UNDEFINED: Self = Self(0);
+    pub(crate) const FLOAT: Self = Self(1);
+    pub(crate) const UINT8: Self = Self(2);
+    pub(crate) const INT8: Self = Self(3);
+    pub(crate) const UINT16: Self = Self(4);
+    pub(crate) const INT16: Self = Self(5);
+    pub(crate) const INT32: Self = Self(6);
+    pub(crate) const INT64: Self = Self(7);
+    pub(crate) const BOOL: Self = Self(9);
+    pub(crate) const FLOAT16: Self = Self(10);
+    pub(crate) const DOUBLE: Self = Self(11);
+    pub(crate) const UINT32: Self = Self(12);
+    pub(crate) const UINT64: Self = Self(13);
+    pub(crate) const COMPLEX: Self = Self(14);
+    pub(crate) const BFLOAT16: Self = Self(16);
+    pub(crate) const UINT4: Self = Self(21);
+    pub(crate) const INT4: Self = Self(22);
 
-    pub(super) fn name(self) -> String {
+    /// Its number in the format.
+    pub(crate) fn number(self) -> i64 {
+        self.0
+    }
+
+    pub(crate) fn name(self) -> String {
         match usize::try_from(self.0).ok().and_then(|i| NAMES.get(i)) {
             Some(name) => (*name).to_string(),
             None => format!("number {}", self.0),
@@ -75,7 +82,7 @@ impl Elem {
     }
 
     /// Bytes of an element in `raw_data`; `None` for types whose constants are not read, or share bytes.
-    pub(super) fn bytes(self) -> Option<usize> {
+    pub(crate) fn bytes(self) -> Option<usize> {
         match self {
             Self::UINT8 | Self::INT8 | Self::BOOL => Some(1),
             Self::UINT16 | Self::INT16 | Self::FLOAT16 | Self::BFLOAT16 => Some(2),
@@ -86,7 +93,7 @@ impl Elem {
     }
 
     /// Whether constants of it are read as f32.
-    pub(super) fn is_float(self) -> bool {
+    pub(crate) fn is_float(self) -> bool {
         matches!(self, Self::FLOAT | Self::FLOAT16 | Self::DOUBLE | Self::BFLOAT16)
     }
 
@@ -135,7 +142,7 @@ impl Elem {
 }
 
 /// The refusal of a type.
-pub(super) fn unsupported(elem: Elem, what: &str) -> Error {
+pub(crate) fn unsupported(elem: Elem, what: &str) -> Error {
     let help = match elem {
         Elem::FLOAT16 | Elem::BFLOAT16 | Elem::DOUBLE => "convert the model to float32 (weights alone may be float16)",
         Elem::INT64 | Elem::UINT64 | Elem::UINT32 | Elem::UINT16 => "use float32, int8, uint8, int16 or int32",

@@ -146,8 +146,8 @@ impl<'a> View<'_, 'a> {
         let output = self.node.outputs.iter().find(|name| !name.is_empty());
         format!(
             "node {} ({}) that writes `{}`",
-            self.index,
-            self.node.op,
+            self.node.place(self.index),
+            self.node.called(),
             output.unwrap_or(&"")
         )
     }
@@ -193,8 +193,8 @@ impl<'m, 'a> Importer<'m, 'a> {
         };
         self.scope = Scope {
             name: name.to_string(),
-            kind: node.op.to_string(),
-            origin: format!("node {}{}", view.index, self.place),
+            kind: node.kind().to_string(),
+            origin: format!("node {}{}", node.place(view.index), self.place),
             first_tensor: self.out.tensors.len(),
             first_node: self.out.nodes.len(),
             parts: 0,

@@ -2,10 +2,13 @@
 
 use super::wire::{Budget, Field, Message};
 use crate::error::{Error, Result};
+use crate::graph::facts::IMPLIED;
 
 /// The largest rank, and the longest list in an attribute.
 const MOST_AXES: usize = 64;
 const MOST_IN_ATTRIBUTE: usize = 1 << 20;
+/// The domain of operators that ONNX has not, in networks that are made of another format: no file has it.
+pub(super) const OWN: &str = "arenite";
 /// Deepest nesting of the branches and bodies of control flow.
 const DEEPEST: usize = 16;
 
@@ -44,6 +47,21 @@ pub(super) struct Node<'a> {
     pub(super) attributes: Vec<(&'a str, &'a [u8])>,
     /// Attributes that are graphs: the branches of If, the bodies of loops.
     pub(super) graphs: Vec<(&'a str, Graph<'a>)>,
+    /// The node of another format that it was made of.
+    pub(super) source: Option<Source<'a>>,
+}
+
+/// A node of another format, which became nodes of ONNX.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<'a> {
+    /// Its place in that format.
+    pub(super) index: usize,
+    /// Its operator there.
+    pub(super) op: &'a str,
+    /// Whether this is the last of its nodes, which stands for it.
+    pub(super) is_last: bool,
+    /// Why it could not be written.
+    pub(super) refusal: Option<&'a Error>,
 }
 
 /// `TensorProto`
@@ -175,6 +193,24 @@ impl<'a> Node<'a> {
             }
         }
         Ok(node)
+    }
+
+    /// The operator as the user's file names it.
+    pub(super) fn called(&self) -> &'a str {
+        self.source.map_or(self.op, |source| source.op)
+    }
+
+    /// What it is in summaries: of the nodes that stand for one of another format the last is that one.
+    pub(super) fn kind(&self) -> &'a str {
+        match self.source {
+            Some(source) if !source.is_last => IMPLIED,
+            _ => self.called(),
+        }
+    }
+
+    /// Its place in the user's file, where `index` is that among the nodes of ONNX.
+    pub(super) fn place(&self, index: usize) -> usize {
+        self.source.map_or(index, |source| source.index)
     }
 
     /// The one field `number` of the attribute `name`; the last where there are several.
