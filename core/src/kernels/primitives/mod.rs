@@ -15,6 +15,7 @@ pub(crate) mod lstm_gates;
 pub(crate) mod matmul_columns;
 pub(in crate::kernels) mod quantize_f32;
 pub(crate) mod reduce;
+pub(crate) mod reduce_f32;
 pub mod requantize;
 pub(crate) mod resize;
 pub(crate) mod strided_copy;
