@@ -8,6 +8,7 @@ pub(crate) mod conv2d_s16;
 #[cfg(any(kernel_isa = "armv6m", target_arch = "riscv32"))]
 mod copy_short;
 pub(crate) mod delay_line;
+pub(in crate::kernels) mod dot_f32;
 pub(crate) mod dot_s16;
 pub(crate) mod dot_s8;
 pub(in crate::kernels) mod dwconv_indirection;

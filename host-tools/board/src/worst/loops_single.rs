@@ -14,7 +14,12 @@ pub(super) fn counts(step: &Step) -> [Counts; 3] {
     match step {
         Step::LinearF32(op) => grid(
             &[("rows", op.rows.into())],
-            &[("out", op.outputs.into()), ("out/4", block(op.outputs.into(), 4.0))],
+            &[
+                ("out", op.outputs.into()),
+                ("out/4", block(op.outputs.into(), 4.0)),
+                ("out/2", f64::from(op.outputs / 2)),
+                ("odd", f64::from(op.outputs % 2)),
+            ],
             &eights("in", op.inputs),
         ),
         Step::SoftmaxF32(op) => grid(
