@@ -2,7 +2,9 @@
 
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
-use crate::kernels::api::candidate::{Candidate, Machine};
+use crate::arena::Place;
+#[cfg(any(test, packing))]
+use crate::kernels::api::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::api::kernel::Kernel;
 use crate::kernels::primitives::dot_f32::Matrices;
 use crate::ops::linear::LinearF32;
@@ -31,6 +33,12 @@ impl Kernel for F32 {
 
 #[cfg(any(test, packing))]
 impl Candidate for F32 {
+    const JOB: Option<JobKind> = Some(JobKind::LinearF32);
+
+    fn step<P: Place>(job: &Job<'_, P>) -> Option<LinearF32<P>> {
+        job.linear_f32()
+    }
+
     /// A product each where compilers use vectors, else two rows of eight by the loop of cores with an FPU: they run files for any target.
     fn bound(_: &LinearF32, on: &Machine) -> Option<u64> {
         Some(if on.vectors {

@@ -22,6 +22,7 @@ pub(super) fn counts(step: &Step) -> [Counts; 3] {
             ],
             &eights("in", op.inputs),
         ),
+        Step::MveLinearF32(op) => mve_linear(op.rows, op.inputs, op.outputs),
         Step::SoftmaxF32(op) => grid(
             &[("rows", op.rows.into())],
             &[
@@ -320,6 +321,23 @@ fn reduced(shape: [u32; 5]) -> [Counts; 3] {
         ],
         &[("r rows", rows)],
         &[("r columns", columns), ("r columns/4", block(columns, 4.0))],
+    )
+}
+
+/// Four outputs of a row at a time, the last ones again; of fewer, four rows of an output.
+fn mve_linear(rows: u32, inputs: u32, outputs: u32) -> [Counts; 3] {
+    let (lines, fours) = if outputs < 4 {
+        let calls = f64::from(outputs) * f64::from(rows / 4 + rows % 4);
+        (calls, calls)
+    } else {
+        let rows = f64::from(rows);
+        let calls = if outputs.is_multiple_of(4) { rows } else { 2.0 * rows };
+        (calls, rows * block(outputs.into(), 4.0))
+    };
+    grid(
+        &[("rows", rows.into()), ("calls", lines), ("fours", fours)],
+        &[],
+        &[("in/4", block(inputs.into(), 4.0))],
     )
 }
 
