@@ -44,9 +44,9 @@ pub(in super::super) unsafe extern "C" fn row_f32(args: *const LinearF32) {
         "vst42.32 {{q0, q1, q2, q3}}, [r0]",
         "vst43.32 {{q0, q1, q2, q3}}, [r0]",
         "vldrw.u32 q0, [r0]",
-        "vldrw.u32 q1, [r0, #16]",
-        "vldrw.u32 q2, [r0, #32]",
-        "vldrw.u32 q3, [r0, #48]",
+        "vldrw.u32 q1, [r0, #{second}]",
+        "vldrw.u32 q2, [r0, #{third}]",
+        "vldrw.u32 q3, [r0, #{fourth}]",
         "vadd.f32 q0, q0, q1",
         "vadd.f32 q2, q2, q3",
         "vldrw.u32 q1, [r8], #16",
@@ -66,6 +66,7 @@ pub(in super::super) unsafe extern "C" fn row_f32(args: *const LinearF32) {
         "bne 2b",
         "add sp, #68",
         "vpop {{d8-d11}}",
-        "pop {{r4-r11, pc}}",
+        "pop {{r4-r11, pc}}";
+        second = const 16, third = const 32, fourth = const 48,
     )
 }
