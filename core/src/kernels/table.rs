@@ -526,6 +526,7 @@ macro_rules! kernels {
             111 MveGroupsConv2dS8 Mve mve::conv2d_s8_w4_groups::S8;
             82 MveConv2dF32 Mve mve::conv2d::F32;
             83 MveDepthwiseF32 Mve mve::dwconv_f32::F32;
+            126 MveLinearF32 Mve mve::linear_f32::F32;
             // Tried before the next one, which takes any sum.
             124 MveLinearSumS8 Mve mve::add_s8_linear::S8;
             84 MveSumS8 Mve mve::add_s8::SumS8;

@@ -60,6 +60,9 @@ pub enum IntOp {
 
 /// A set of functions of two numbers.
 pub trait Pairwise: Copy + PartialEq + Serialize + DeserializeOwned + sealed::Sealed + 'static {
+    /// Whether each function is a few instructions: kernels then have a loop more for operands of one shape.
+    const SHORT: bool;
+
     /// Calls `visitor` with the function.
     fn visit<V: BinaryVisitor>(self, visitor: V) -> V::Output;
 }
@@ -69,7 +72,7 @@ mod sealed {
 }
 
 macro_rules! binary {
-    ($(#[$about:meta])* $set:ident; $($function:ident ($a:ident, $b:ident) => $value:expr, $names:expr;)*) => {
+    ($(#[$about:meta])* $set:ident, short: $short:literal; $($function:ident ($a:ident, $b:ident) => $value:expr, $names:expr;)*) => {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -81,6 +84,8 @@ macro_rules! binary {
         impl sealed::Sealed for $set {}
 
         impl Pairwise for $set {
+            const SHORT: bool = $short;
+
             #[inline(always)]
             fn visit<V: BinaryVisitor>(self, visitor: V) -> V::Output {
                 match self {
@@ -107,7 +112,7 @@ const NUMBERS: &[DType] = &[F32, I8, I16, I32];
 
 binary! {
     /// Operations of two operands.
-    BinaryOp;
+    BinaryOp, short: true;
 
     Add(a, b) => a + b, BinaryNames {
         formula: "a + b",
@@ -168,7 +173,7 @@ binary! {
 
 binary! {
     /// Operations that fewer networks use: a kernel of their own, so that the others do not pay for their code. Comparisons give 1 and 0.
-    SpecialBinaryOp;
+    SpecialBinaryOp, short: false;
 
     Less(a, b) => if a < b { 1.0 } else { 0.0 }, BinaryNames {
         formula: "1 where a < b, else 0",

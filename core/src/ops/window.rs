@@ -140,6 +140,17 @@ impl Window2d {
     }
 }
 
+/// Of the window at `out` along an axis, without dilation: where in the input it begins, and how many of its places lie there.
+#[inline(always)]
+pub(crate) fn inside(out: usize, window: &Window2d, axis: usize) -> Option<(usize, usize)> {
+    let extent = usize::from(*window.input.get(axis)?);
+    let kernel = usize::from(*window.kernel.get(axis)?);
+    let padding = usize::from(*window.padding.get(axis)?);
+    let start = out * usize::from(*window.stride.get(axis)?);
+    let (from, to) = (start.max(padding), (start + kernel).min(padding + extent));
+    Some((from - padding, to.saturating_sub(from)))
+}
+
 /// Extents as wider integers. Not `map`, of which builds optimised for size make a loop over the stack.
 #[inline(always)]
 pub(crate) fn three<A, B: From<A>>([a, b, c]: [A; 3]) -> [B; 3] {

@@ -243,7 +243,7 @@ impl<'d> Draw<'d> {
     pub(super) fn float_limits(&mut self) -> [f32; 2] {
         self.random.one_of([
             [f32::NEG_INFINITY, f32::INFINITY],
-            [f32::NEG_INFINITY, f32::INFINITY],
+            [0.0, f32::INFINITY],
             [0.0, 6.0],
             [-0.25, 0.5],
         ])

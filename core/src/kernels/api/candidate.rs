@@ -8,6 +8,7 @@ use super::kernel::Kernel;
 use crate::arena::{Place, Slot};
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::elementwise_int::BinaryInt;
+use crate::ops::linear::LinearF32;
 use crate::ops::operator::Placed;
 use crate::ops::packed_sum::PackedSumS8;
 use crate::ops::pool2d::PoolInt;
@@ -28,6 +29,8 @@ pub enum JobKind {
     Conv2dS8Groups,
     /// The same as [`JobKind::Conv2dS8`] of f32.
     Conv2dF32,
+    /// A fully connected layer of f32 whose weights are as they are, computed or constant.
+    LinearF32,
     /// An int8 sum in its linear form, where it has one; it goes before the same sum as [`JobKind::BinaryInt`].
     LinearSumS8,
     /// An integer operator of two operands.
@@ -42,11 +45,12 @@ pub enum JobKind {
 
 impl JobKind {
     /// All jobs.
-    pub const ALL: [JobKind; 9] = [
+    pub const ALL: [JobKind; 10] = [
         JobKind::Conv2dS8,
         JobKind::Conv2dS8W4,
         JobKind::Conv2dS8Groups,
         JobKind::Conv2dF32,
+        JobKind::LinearF32,
         JobKind::LinearSumS8,
         JobKind::BinaryInt,
         JobKind::MaxPoolInt,
@@ -125,6 +129,8 @@ pub enum Job<'a, P = Slot> {
     Conv2dS8Groups(Conv2dS8<P>, PlainS8<'a>, GroupsS8<'a>),
     /// [`JobKind::Conv2dF32`], with its OHWI weights. They may be large: until a kernel is to pack them, they are empty.
     Conv2dF32(Conv2dF32<P>, &'a [f32]),
+    /// [`JobKind::LinearF32`].
+    LinearF32(LinearF32<P>),
     /// [`JobKind::LinearSumS8`].
     LinearSumS8(PackedSumS8<P>),
     /// [`JobKind::BinaryInt`].
@@ -166,6 +172,14 @@ impl<'a, P: Place> Job<'a, P> {
     pub fn conv2d_f32(&self) -> Option<(Conv2dF32<P>, &'a [f32])> {
         match self {
             Job::Conv2dF32(op, weights) => Some((*op, weights)),
+            _ => None,
+        }
+    }
+
+    /// See [`Job::conv2d_s8`].
+    pub fn linear_f32(&self) -> Option<LinearF32<P>> {
+        match self {
+            Job::LinearF32(op) => Some(*op),
             _ => None,
         }
     }
@@ -217,6 +231,7 @@ impl<'a, P: Place> Job<'a, P> {
             Job::Conv2dS8W4(op, plain) => Job::Conv2dS8W4(op.parameters(), *plain),
             Job::Conv2dS8Groups(op, plain, groups) => Job::Conv2dS8Groups(op.parameters(), *plain, *groups),
             Job::Conv2dF32(op, weights) => Job::Conv2dF32(op.parameters(), weights),
+            Job::LinearF32(op) => Job::LinearF32(op.parameters()),
             Job::LinearSumS8(op) => Job::LinearSumS8(op.parameters()),
             Job::BinaryInt(op) => Job::BinaryInt(op.clone().parameters()),
             Job::MaxPoolInt(op) => Job::MaxPoolInt(op.parameters()),

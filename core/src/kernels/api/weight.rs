@@ -14,6 +14,8 @@ macro_rules! weight {
             | KernelId::DspSumS8
             | KernelId::DspW4Conv2dS8
             | KernelId::MveSumS8 => 3,
+            // Outputs of few products, each of which begins with as much as others.
+            KernelId::MveLinearF32 => 4,
             // int8 and int16 in loops for any shape, and functions of them.
             KernelId::Conv2dS16
             | KernelId::DenseS8

@@ -10,10 +10,9 @@ use crate::cells::{Dst, Src};
 use crate::kernels::api::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::api::kernel::Kernel;
 use crate::kernels::isa::dsp::{max_s8x4, sadd16, split, sxtab16, sxtab16_ror8};
-use crate::kernels::portable::inside;
 use crate::kernels::portable::pool2d::{AvgInt, MaxInt};
 use crate::ops::pool2d::PoolInt;
-use crate::ops::window::{Window2d, three};
+use crate::ops::window::{Window2d, inside, three};
 use crate::tensor::DType;
 
 /// Average of int8.

@@ -368,3 +368,24 @@ pub(super) struct DepthwiseF32 {
     /// Limits of the outputs.
     pub(super) limits: [f32; 2],
 }
+
+/// A row of f32 times fours of rows of weights ([`super::linear_f32`]).
+#[repr(C)]
+pub(super) struct LinearF32 {
+    /// The row.
+    pub(super) x: *const f32,
+    /// Four rows for each four outputs, one behind the other.
+    pub(super) weights: *const f32,
+    /// Bytes between rows of weights.
+    pub(super) stride: u32,
+    /// Elements of a row.
+    pub(super) inputs: u32,
+    pub(super) bias: *const f32,
+    pub(super) out: *mut f32,
+    /// Fours of outputs, one at least.
+    pub(super) groups: u32,
+    /// 1 where the outputs have limits.
+    pub(super) limited: u32,
+    /// Limits of the outputs.
+    pub(super) limits: [f32; 2],
+}

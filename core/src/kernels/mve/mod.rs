@@ -14,6 +14,7 @@
 //! | depthwise of any window, two taps of 16 channels ([`dwconv_s8_indirection`]) | 32 | 25 | 0.78 |
 //! | requantising of 16 outputs of a product | | 39 | |
 //! | sum of two operands in linear form ([`add_s8_linear`]) | 16 outputs | 30 | |
+//! | product of f32 rows, one by four ([`linear_f32`]) | 16 | 10 | 0.625 |
 //!
 //! Every function that the assembly (`asm/`) has, `portable.rs` has too, with the same name, layouts and bits, so that a host runs the
 //! same blobs. (f32 sums are fused on the device: their last bits differ.) Sizes, overlap distances, packing and instruction bounds are
@@ -51,6 +52,7 @@ pub mod dwconv_s8;
 mod gemm_f32;
 mod gemm_s8;
 mod geometry;
+pub mod linear_f32;
 pub mod linear_s8;
 #[cfg(not(kernel_isa = "mve"))]
 mod portable;

@@ -4,8 +4,8 @@
 //! `args` points to arguments whose pointers are valid for what their fields describe (`args.rs`), with constants in the layout of the kernel's `pack`.
 
 use super::args::{
-    Add, AddS8LinearArgs, Alike, Clipped, Copy, Depthwise, DepthwiseF32, Interleave, Mean, Pool, Product, ProductF32,
-    Taps, Widen, Windows,
+    Add, AddS8LinearArgs, Alike, Clipped, Copy, Depthwise, DepthwiseF32, Interleave, LinearF32, Mean, Pool, Product,
+    ProductF32, Taps, Widen, Windows,
 };
 use crate::ops::pointwise::clamp;
 use crate::quant::{high_mul, rounding_shift_right};
@@ -724,6 +724,23 @@ pub(super) unsafe fn depthwise_f32(args: *const DepthwiseF32) {
                 sum += *args.residual.add(channel);
             }
             *args.out.add(channel) = clamp(sum, args.limits);
+        }
+    }
+}
+
+pub(super) unsafe fn row_f32(args: *const LinearF32) {
+    // SAFETY: `args` describes a row, rows of weights, biases and outputs (head of the file).
+    unsafe {
+        let args = &*args;
+        for o in 0..4 * args.groups as usize {
+            let weights = args.weights.byte_add(o * args.stride as usize);
+            let mut sums = [0.0f32; 4];
+            for i in 0..args.inputs as usize {
+                sums[i % 4] += *args.x.add(i) * *weights.add(i);
+            }
+            let [a, b, c, d] = sums;
+            let sum = (a + b) + (c + d) + *args.bias.add(o);
+            *args.out.add(o) = clamp(sum, args.limits);
         }
     }
 }

@@ -10,10 +10,9 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind};
 use crate::kernels::api::kernel::Kernel;
-use crate::kernels::portable::inside;
 use crate::kernels::portable::pool2d::{AvgInt, MaxInt};
 use crate::ops::pool2d::PoolInt;
-use crate::ops::window::Window2d;
+use crate::ops::window::{Window2d, inside};
 use crate::tensor::DType;
 
 /// Average of int8.

@@ -2,15 +2,16 @@
 
 use core::marker::PhantomData;
 
+use super::within;
 use crate::arena::{Mem, Slot};
 use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::Candidate;
 use crate::kernels::api::kernel::Kernel;
-use crate::kernels::primitives::strided_copy::broadcast;
+use crate::kernels::primitives::broadcast_rows::walk;
 use crate::ops::binary::{BinaryVisitor, Pairwise};
 use crate::ops::elementwise::{BinaryF32, Loop, UnaryF32, is_contiguous, operand_len, output_len};
-use crate::ops::pointwise::{Pointwise, Visitor, clamp};
+use crate::ops::pointwise::{Pointwise, Visitor};
 
 /// Computes a [`BinaryF32`] with the functions of `F`.
 #[derive(Debug)]
@@ -70,31 +71,38 @@ pub(crate) fn binary<F: Pairwise>(
     a: Src<'_, f32>,
     b: Src<'_, f32>,
 ) -> Option<()> {
-    // One monomorphised loop an operation: the match stays outside.
-    op.visit(Broadcast {
+    // One monomorphised loop an operation: the match stays outside, and so do the limits, which few steps have.
+    op.visit(Broadcast::<F> {
         loops,
-        limits,
         output,
         a,
         b,
-    })
+        set: PhantomData,
+    })?;
+    within(limits, output.slice(0, output_len(loops)? as usize)?);
+    Some(())
 }
 
-struct Broadcast<'a> {
+struct Broadcast<'a, F> {
     loops: &'a [Loop],
-    limits: [f32; 2],
     output: Dst<'a, f32>,
     a: Src<'a, f32>,
     b: Src<'a, f32>,
+    set: PhantomData<F>,
 }
 
-impl BinaryVisitor for Broadcast<'_> {
+impl<F: Pairwise> BinaryVisitor for Broadcast<'_, F> {
     type Output = Option<()>;
 
     #[inline(always)]
     fn visit(self, f: impl Fn(f32, f32) -> f32) -> Option<()> {
-        let limits = self.limits;
-        broadcast(self.loops, self.output, self.a, self.b, |a, b| clamp(f(a, b), limits))
+        walk(self.loops, self.output, self.a, self.b, |line| {
+            if F::SHORT {
+                line.neighbours(&f);
+            } else {
+                line.each(&f);
+            }
+        })
     }
 }
 

@@ -34,7 +34,7 @@ pub mod special_s8_s16;
 pub mod strided_copy;
 pub mod svdf;
 
-use crate::cells::{Element, Src};
+use crate::cells::{Dst, Element, Src};
 pub(crate) use crate::ops::pointwise::clamp;
 use crate::ops::window::Window2d;
 
@@ -54,15 +54,14 @@ pub(crate) fn taps(out: usize, window: &Window2d, axis: usize) -> Option<(usize,
     Some((first, end - first, (start + first * dilation).saturating_sub(padding)))
 }
 
-/// Of the window at `out` along an axis, without dilation: where in the input it begins, and how many of its places lie there.
-#[inline(always)]
-pub(crate) fn inside(out: usize, window: &Window2d, axis: usize) -> Option<(usize, usize)> {
-    let extent = usize::from(*window.input.get(axis)?);
-    let kernel = usize::from(*window.kernel.get(axis)?);
-    let padding = usize::from(*window.padding.get(axis)?);
-    let start = out * usize::from(*window.stride.get(axis)?);
-    let (from, to) = (start.max(padding), (start + kernel).min(padding + extent));
-    Some((from - padding, to.saturating_sub(from)))
+/// Clamps all elements.
+pub(super) fn within([low, high]: [f32; 2], output: Dst<'_, f32>) {
+    let all = output.cells().iter();
+    if high < f32::INFINITY {
+        all.for_each(|y| y.set(clamp(y.get(), [low, high])));
+    } else if low > f32::NEG_INFINITY {
+        all.for_each(|y| y.set(if y.get() < low { low } else { y.get() }));
+    }
 }
 
 /// Dot product with eight accumulators, so that the compiler can use vectors; a fixed order of additions, the same on every target.

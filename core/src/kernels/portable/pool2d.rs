@@ -1,7 +1,7 @@
 //! Pooling straight from the formula.
 
 use super::integers::Int;
-use super::{clamp, taps};
+use super::{taps, within};
 #[cfg(any(test, packing))]
 use crate::arena::Place;
 use crate::arena::{Mem, Slot};
@@ -9,6 +9,7 @@ use crate::cells::{Element, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind};
 use crate::kernels::api::kernel::Kernel;
+use crate::kernels::primitives::reduce_f32::{Fold, Max, Sum, under_windows};
 use crate::ops::pool2d::{PoolF32, PoolInt};
 use crate::ops::window::{Window2d, three};
 use crate::tensor::DType;
@@ -29,13 +30,7 @@ impl Kernel for MaxF32 {
     }
 
     fn run(op: &PoolF32, mem: &Mem<'_>) -> Option<()> {
-        each_output::<f32, f32>(
-            (&op.window, op.input, op.output),
-            mem,
-            f32::NEG_INFINITY,
-            |max, x| if x > max || x.is_nan() { x } else { max },
-            |max, _| clamp(max, op.clamp),
-        )
+        pool_f32::<Max>(op, mem, |max, _| max)
     }
 }
 
@@ -52,18 +47,24 @@ impl Kernel for AvgF32 {
     fn run(op: &PoolF32, mem: &Mem<'_>) -> Option<()> {
         let [kh, kw] = op.window.kernel.map(f32::from);
         let whole = kh * kw;
-        each_output::<f32, f32>(
-            (&op.window, op.input, op.output),
-            mem,
-            0.0,
-            |sum, x| sum + x,
-            |sum, n| clamp(sum / if op.count_include_pad { whole } else { n as f32 }, op.clamp),
-        )
+        pool_f32::<Sum>(op, mem, |sum, n| {
+            sum / if op.count_include_pad { whole } else { n as f32 }
+        })
     }
 }
 
 #[cfg(any(test, packing))]
 impl Candidate for AvgF32 {}
+
+/// What `finish` makes of the folds of the elements inside the input and of their number, within the limits.
+#[inline(always)]
+fn pool_f32<F: Fold>(op: &PoolF32, mem: &Mem<'_>, finish: impl Fn(f32, usize) -> f32) -> Option<()> {
+    let input = mem.src::<f32>(op.input, op.window.input_len()?)?;
+    let output = mem.dst::<f32>(op.output, op.window.output_len()?)?;
+    under_windows::<F>(&op.window, input, output, finish)?;
+    within(op.clamp, output);
+    Some(())
+}
 
 /// Maximum of int8 or int16.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use crate::cells::{Dst, Src};
 use crate::kernels::api::candidate::Candidate;
 use crate::kernels::api::kernel::Kernel;
 use crate::kernels::primitives::reduce::{Scaling, folds, means_s8, sums};
+use crate::kernels::primitives::reduce_f32::{Max, Min, Sum, along_axes};
 use crate::kernels::primitives::requantize::bounded::{Enlarge, Rescale};
 use crate::ops::reduce::{ReduceF32, ReduceInt, Reduction};
 use crate::ops::size::size;
@@ -20,39 +21,16 @@ impl Kernel for F32 {
     type Op = ReduceF32;
 
     fn run(op: &ReduceF32, mem: &Mem<'_>) -> Option<()> {
-        let [a, r, b, s, c] = op.shape.map(|n| n as usize);
         let input = mem.src::<f32>(op.input, size(&op.shape)?)?;
         let output = mem.dst::<f32>(op.output, op.output_len())?;
-        let mut at = 0;
-        for i in 0..a {
-            for j in 0..b {
-                for k in 0..c {
-                    let start = input.get((i * r * b + j) * s * c + k)?;
-                    let mut value = match op.kind {
-                        Reduction::Mean | Reduction::Sum => 0.0,
-                        Reduction::Max | Reduction::Min => start,
-                    };
-                    for p in 0..r {
-                        for q in 0..s {
-                            let x = input.get((((i * r + p) * b + j) * s + q) * c + k)?;
-                            value = match op.kind {
-                                Reduction::Mean | Reduction::Sum => value + x,
-                                // A NaN stays: nothing is above or below it.
-                                Reduction::Max if x > value || x.is_nan() => x,
-                                Reduction::Min if x < value || x.is_nan() => x,
-                                Reduction::Max | Reduction::Min => value,
-                            };
-                        }
-                    }
-                    if op.kind == Reduction::Mean {
-                        value /= (r * s) as f32;
-                    }
-                    output.set(at, value)?;
-                    at += 1;
-                }
-            }
+        let [_, r, _, s, _] = op.shape;
+        let elements = r.wrapping_mul(s) as f32;
+        match op.kind {
+            Reduction::Mean => along_axes::<Sum>(input, output, op.shape, |sum| sum / elements),
+            Reduction::Sum => along_axes::<Sum>(input, output, op.shape, |sum| sum),
+            Reduction::Max => along_axes::<Max>(input, output, op.shape, |largest| largest),
+            Reduction::Min => along_axes::<Min>(input, output, op.shape, |smallest| smallest),
         }
-        Some(())
     }
 }
 

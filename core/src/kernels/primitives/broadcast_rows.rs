@@ -89,6 +89,16 @@ impl<A: Element, B: Element, Y: Element> Line<A, B, Y> {
         self.with_steps(step_a, step_b, f);
     }
 
+    /// The same with a loop of its own where neighbours meet neighbours.
+    #[inline(always)]
+    pub(crate) fn neighbours(&self, f: impl Fn(A, B) -> Y) {
+        if self.steps == [1, 1] {
+            self.with_steps(1, 1, f);
+        } else {
+            self.each(f);
+        }
+    }
+
     /// The same with a loop for each pair of steps that tensors of one shape, and a channel's or a pixel's factors, have.
     #[inline(always)]
     pub(crate) fn straight(&self, f: impl Fn(A, B) -> Y) {

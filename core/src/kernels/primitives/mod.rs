@@ -8,6 +8,7 @@ pub(crate) mod conv2d_s16;
 #[cfg(any(kernel_isa = "armv6m", target_arch = "riscv32"))]
 mod copy_short;
 pub(crate) mod delay_line;
+pub(in crate::kernels) mod dot_f32;
 pub(crate) mod dot_s16;
 pub(crate) mod dot_s8;
 pub(in crate::kernels) mod dwconv_indirection;
@@ -15,6 +16,7 @@ pub(crate) mod lstm_gates;
 pub(crate) mod matmul_columns;
 pub(in crate::kernels) mod quantize_f32;
 pub(crate) mod reduce;
+pub(crate) mod reduce_f32;
 pub mod requantize;
 pub(crate) mod resize;
 pub(crate) mod strided_copy;

@@ -13,23 +13,28 @@ const LANES: usize = 4;
 
 /// Neighbours that have a sum each, of what lies along two axes.
 #[derive(Debug, Clone, Copy)]
-struct Line<T> {
-    from: *const T,
-    to: *mut T,
-    count: usize,
+pub(super) struct Line<T> {
+    pub(super) from: *const T,
+    pub(super) to: *mut T,
+    pub(super) count: usize,
     /// Elements from one to the next; the results lie side by side.
-    stride: usize,
-    rows: usize,
+    pub(super) stride: usize,
+    pub(super) rows: usize,
     /// Elements between rows.
-    row: usize,
-    columns: usize,
+    pub(super) row: usize,
+    pub(super) columns: usize,
     /// Likewise.
-    column: usize,
+    pub(super) column: usize,
 }
 
 /// Calls `f` with the lines of `[a, r, b, s, c]`, whose sums are over `r` and `s`. `None` where an operand is shorter than that.
 #[inline(always)]
-fn lines<T: Element>(input: Src<'_, T>, output: Dst<'_, T>, shape: [u32; 5], f: impl Fn(&Line<T>)) -> Option<()> {
+pub(super) fn lines<T: Element>(
+    input: Src<'_, T>,
+    output: Dst<'_, T>,
+    shape: [u32; 5],
+    f: impl Fn(&Line<T>),
+) -> Option<()> {
     let [a, _, b, _, c] = shape;
     if size(&shape)? as usize > input.len() || size(&[a, b, c])? as usize > output.cells().len() {
         return None;

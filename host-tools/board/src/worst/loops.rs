@@ -398,6 +398,8 @@ fn pool(window: &Window2d) -> [Counts; 3] {
             ("ch/4", block(outputs, 4.0)),
             ("ch/16", block(outputs, 16.0)),
             ("ch tail", outputs % 4.0),
+            ("eights", (outputs / 8.0).floor()),
+            ("beside eights", outputs % 8.0),
         ],
         vec![("1", 1.0)],
     ]

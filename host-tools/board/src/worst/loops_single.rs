@@ -14,9 +14,15 @@ pub(super) fn counts(step: &Step) -> [Counts; 3] {
     match step {
         Step::LinearF32(op) => grid(
             &[("rows", op.rows.into())],
-            &[("out", op.outputs.into()), ("out/4", block(op.outputs.into(), 4.0))],
+            &[
+                ("out", op.outputs.into()),
+                ("out/4", block(op.outputs.into(), 4.0)),
+                ("out/2", f64::from(op.outputs / 2)),
+                ("odd", f64::from(op.outputs % 2)),
+            ],
             &eights("in", op.inputs),
         ),
+        Step::MveLinearF32(op) => mve_linear(op.rows, op.inputs, op.outputs),
         Step::SoftmaxF32(op) => grid(
             &[("rows", op.rows.into())],
             &[
@@ -28,7 +34,7 @@ pub(super) fn counts(step: &Step) -> [Counts; 3] {
         Step::SoftmaxS8(op) | Step::SoftmaxInt(op) => {
             grid(&[("rows", op.rows.into())], &[], &[("classes", op.classes.into())])
         }
-        Step::ReduceF32(op) => reduced(op.shape),
+        Step::ReduceF32(op) => folded(op.shape),
         Step::ReduceInt(op) => reduced(op.shape),
         Step::LrnF32(op) => {
             let (channels, radius) = (u64::from(op.channels), u64::from(op.radius));
@@ -279,6 +285,32 @@ fn lines(name: &'static str, len: f64) -> [(&'static str, f64); 4] {
     ]
 }
 
+/// As [`reduced`]; neighbouring outputs go by blocks, and neighbouring elements of an output.
+fn folded(shape: [u32; 5]) -> [Counts; 3] {
+    let [mut places, rows, mut columns] = reduced(shape);
+    let [outer, r, kept, s, inner] = shape.map(f64::from);
+    // One axis is one loop, over elements that are neighbours where nothing lies between them.
+    let (elements, together) = match (s == 1.0, kept == 1.0) {
+        (true, _) => (r, kept * inner == 1.0),
+        (_, true) => (r * s, inner == 1.0),
+        _ => (s, inner == 1.0),
+    };
+    // Lines of outputs, and outputs of a line that are neighbours.
+    let (lines, neighbours) = match (inner > 1.0, kept > 1.0) {
+        (true, _) => (outer * kept, inner),
+        (_, true) => (outer, if s == 1.0 { kept } else { 0.0 }),
+        _ => (1.0, if r * s == 1.0 { outer } else { 0.0 }),
+    };
+    let outputs = outer * kept * inner;
+    for (blocks, beside, of) in [("by 8", "beside 8", 8.0), ("by 4", "beside 4", 4.0)] {
+        let count = lines * (neighbours / of).floor();
+        places.extend([(blocks, count), (beside, outputs - of * count)]);
+    }
+    let eights = if together { (elements / 8.0).floor() } else { 0.0 };
+    columns.extend([("r eights", eights), ("r left", elements - 8.0 * eights)]);
+    [places, rows, columns]
+}
+
 fn reduced(shape: [u32; 5]) -> [Counts; 3] {
     let [outer, rows, kept, columns, inner] = shape.map(f64::from);
     grid(
@@ -289,6 +321,23 @@ fn reduced(shape: [u32; 5]) -> [Counts; 3] {
         ],
         &[("r rows", rows)],
         &[("r columns", columns), ("r columns/4", block(columns, 4.0))],
+    )
+}
+
+/// Four outputs of a row at a time, the last ones again; of fewer, four rows of an output.
+fn mve_linear(rows: u32, inputs: u32, outputs: u32) -> [Counts; 3] {
+    let (lines, fours) = if outputs < 4 {
+        let calls = f64::from(outputs) * f64::from(rows / 4 + rows % 4);
+        (calls, calls)
+    } else {
+        let rows = f64::from(rows);
+        let calls = if outputs.is_multiple_of(4) { rows } else { 2.0 * rows };
+        (calls, rows * block(outputs.into(), 4.0))
+    };
+    grid(
+        &[("rows", rows.into()), ("calls", lines), ("fours", fours)],
+        &[],
+        &[("in/4", block(inputs.into(), 4.0))],
     )
 }
 

@@ -4,14 +4,14 @@
 use arenite::ops::conv2d::Conv2dF32;
 use arenite::ops::linear::LinearF32;
 use arenite::ops::window::Window2d;
-use arenite::{DType, Step, Target};
+use arenite::{DType, Target};
 
 use super::context::{Lower, fit, input, optional, output, want_f32};
 use super::conv2d::{choose_f32, convolution_bias_f32, push_f32, push_s8, push_s16};
 use super::low_bit;
 use super::numbers::{clamp_s8, linear_multipliers, per_tensor};
 use super::s8::S8;
-use super::select::Constants;
+use super::select::{Constants, linear_f32};
 use crate::error::Result;
 use crate::graph::{Activation, Node, TensorId, TensorKind};
 use crate::program::Place;
@@ -57,7 +57,8 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) 
         outputs: fit(outputs, "the number of outputs")?,
         clamp: activation.bounds(),
     };
-    lower.push(node, "linear", Step::LinearF32(op), macs);
+    let step = linear_f32(&lower.program, op)?;
+    lower.push(node, "linear", step, macs);
     Ok(())
 }
 

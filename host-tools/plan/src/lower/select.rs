@@ -10,6 +10,7 @@ use arenite::kernels::primitives::add_s8_linear::form::linear_sum;
 use arenite::kernels::{mve, portable};
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8};
 use arenite::ops::elementwise_int::BinaryInt;
+use arenite::ops::linear::LinearF32;
 use arenite::ops::pool2d::PoolInt;
 use arenite::ops::svdf::PackedSvdfS8;
 use arenite::{KernelId, Slot, Step, Target};
@@ -246,6 +247,15 @@ pub(super) fn pool_int(program: &Program, op: PoolInt<Place>, max: bool) -> Resu
         JobKind::AvgPoolInt if !max => Some(Job::AvgPoolInt(op)),
         _ => None,
     };
+    first((program, candidates(program, false)), state, |_, _| {
+        Ok(Some(Constants::Plain))
+    })
+    .map(|choice| choice.step)
+}
+
+/// Chooses the kernel of a fully connected layer of f32 whose weights stay as they are.
+pub(super) fn linear_f32(program: &Program, op: LinearF32<Place>) -> Result<Step<Place>> {
+    let state = |kind| (kind == JobKind::LinearF32).then_some(Job::LinearF32(op));
     first((program, candidates(program, false)), state, |_, _| {
         Ok(Some(Constants::Plain))
     })

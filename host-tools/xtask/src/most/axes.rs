@@ -143,7 +143,7 @@ fn size(step: &Step) -> u64 {
             let matrices: u64 = op.loops.iter().map(|axis| u64::from(axis.count)).product();
             matrices * of(&op.shape)
         }
-        Step::LinearF32(op) => of(&[op.rows, op.inputs, op.outputs]),
+        Step::LinearF32(op) | Step::MveLinearF32(op) => of(&[op.rows, op.inputs, op.outputs]),
         // Comparisons of boxes.
         Step::Detections(op) => match op.suppression {
             Suppression::Fast { .. } => of(&[op.candidates, op.taken()]),

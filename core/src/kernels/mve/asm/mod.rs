@@ -14,6 +14,7 @@ mod dwconv_s8;
 mod dwconv_s8_indirection;
 mod gemm_f32;
 mod gemm_s8;
+mod linear_f32;
 mod linear_s8;
 
 pub(super) use add_s8::*;
@@ -22,4 +23,5 @@ pub(super) use dwconv_s8::*;
 pub(super) use dwconv_s8_indirection::*;
 pub(super) use gemm_f32::*;
 pub(super) use gemm_s8::*;
+pub(super) use linear_f32::*;
 pub(super) use linear_s8::*;

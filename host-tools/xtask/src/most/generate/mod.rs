@@ -72,6 +72,7 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
         Some(JobKind::MaxPoolInt) => (Step::candidate(kernel, &Job::MaxPoolInt(pool(random)))?, Vec::new()),
         Some(JobKind::AvgPoolInt) => (Step::candidate(kernel, &Job::AvgPoolInt(pool(random)))?, Vec::new()),
         Some(JobKind::SvdfS8) => recurrent::packed_svdf(kernel, random, weights)?,
+        Some(JobKind::LinearF32) => single::step(kernel, random, weights)?,
         None => match kernel {
             KernelId::Conv2dS16 => convolution::conv2d_s16(random, form, weights),
             KernelId::W8Conv2dF32 | KernelId::W4Conv2dF32 | KernelId::W4Conv2dS8 => {

@@ -1,5 +1,6 @@
 //! Generated steps of kernels that are the only ones of their operator.
 
+use arenite::kernels::api::candidate::Job;
 use arenite::ops::arg_max::ArgMax;
 use arenite::ops::binary::{BinaryOp, SpecialBinaryOp};
 use arenite::ops::choose::Choose;
@@ -65,13 +66,13 @@ fn of_one(kernel: KernelId, random: &mut Random) -> Option<Step> {
     let (rows, classes) = (random.axis("rows", 20), random.axis("classes", 100));
     let count = random.axis("count", 2000);
     Some(match kernel {
-        KernelId::LinearF32 => {
+        KernelId::LinearF32 | KernelId::MveLinearF32 => {
             let (inputs, outputs) = (random.axis("inputs", 600), random.axis("outputs", 200));
             let rows = if random.chance(4) { random.wide(6) } else { 1 };
             let rows = random.extent("rows of inputs", rows);
             (inputs * outputs <= local::most(random, 16 << 10)).then_some(())?;
             let slot = Slot::default();
-            Step::LinearF32(LinearF32 {
+            let op = LinearF32 {
                 output,
                 input,
                 weights: slot,
@@ -80,7 +81,8 @@ fn of_one(kernel: KernelId, random: &mut Random) -> Option<Step> {
                 inputs,
                 outputs,
                 clamp,
-            })
+            };
+            Step::candidate(kernel, &Job::LinearF32(op))?
         }
         KernelId::MaxPoolF32 => Step::MaxPoolF32(pool(random)),
         KernelId::AvgPoolF32 => Step::AvgPoolF32(pool(random)),
