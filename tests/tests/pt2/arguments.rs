@@ -222,3 +222,57 @@ fn indices_of_an_adaptive_pooling_are_refused() {
         &["its argument `output_size` is", "a pooling whose indices nobody reads"],
     );
 }
+
+/// Numbers at their limits: an answer, never a panic.
+#[test]
+fn numbers_at_their_limits_never_panic() {
+    let list = |number: i64| [int(number), ints(&[number]), ints(&[number, number])];
+    let cases = [
+        ("aten.chunk.default", vec!["chunks"]),
+        ("aten.split.Tensor", vec!["split_size", "dim"]),
+        ("aten.tensor_split.sections", vec!["sections"]),
+        ("aten.roll.default", vec!["shifts"]),
+        ("aten.slice.Tensor", vec!["start", "end", "step", "dim"]),
+        ("aten.select.int", vec!["index", "dim"]),
+        ("aten.narrow.default", vec!["start", "length"]),
+        ("aten.slice_scatter.default", vec!["start", "end"]),
+        ("aten.select_scatter.default", vec!["index"]),
+        ("aten.repeat.default", vec!["repeats"]),
+        ("aten.repeat_interleave.self_int", vec!["repeats"]),
+        ("aten.pad.default", vec!["pad"]),
+        ("aten.view.default", vec!["size"]),
+        ("aten.expand.default", vec!["size"]),
+        ("aten.flatten.using_ints", vec!["start_dim", "end_dim"]),
+        ("aten.movedim.int", vec!["source", "destination"]),
+        ("aten.permute.default", vec!["dims"]),
+        ("aten.flip.default", vec!["dims"]),
+        ("aten.channel_shuffle.default", vec!["groups"]),
+        ("aten.pixel_shuffle.default", vec!["upscale_factor"]),
+        ("aten.adaptive_avg_pool1d.default", vec!["output_size"]),
+        (
+            "aten.max_pool1d.default",
+            vec!["kernel_size", "stride", "padding", "dilation"],
+        ),
+        ("aten.var.correction", vec!["correction", "dim"]),
+        ("aten.eye.m", vec!["n", "m"]),
+        ("aten.full.default", vec!["size", "fill_value"]),
+        ("aten.arange.start_step", vec!["start", "end", "step"]),
+        ("aten.topk.default", vec!["k", "dim"]),
+        ("aten.cumsum.default", vec!["dim"]),
+        ("aten.one_hot.default", vec!["num_classes"]),
+    ];
+    for (target, names) in cases {
+        for number in [i64::MIN, i64::MIN + 1, -1, 0, 1, 2, 1 << 32, i64::MAX - 1, i64::MAX] {
+            for form in 0..3 {
+                let numbers = names.iter().map(|name| (*name, list(number)[form].clone()));
+                let mut arguments = vec![("self", tensor("x")), ("src", tensor("x")), ("dims", ints(&[0]))];
+                arguments.retain(|(name, _)| !names.contains(name));
+                arguments.extend(numbers);
+                let _ = crate::said(
+                    &archive(&program(&[call(target, &arguments, "y")])),
+                    &Default::default(),
+                );
+            }
+        }
+    }
+}

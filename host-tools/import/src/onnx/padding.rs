@@ -31,7 +31,10 @@ impl<'a> Importer<'_, 'a> {
             pads[axis] = (amounts[at], amounts[at + axes.len()]);
         }
         let bound = LARGEST_EXTENT as i64;
-        if pads.iter().any(|p| p.0.abs() > bound || p.1.abs() > bound) {
+        if pads
+            .iter()
+            .any(|p| p.0.unsigned_abs().max(p.1.unsigned_abs()) > bound.unsigned_abs())
+        {
             return Err(Error::input(format!("paddings {pads:?}")).expected(format!("at most {bound}")));
         }
         let (x, pads) = self.cut(&x, &pads)?;

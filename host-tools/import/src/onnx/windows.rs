@@ -90,7 +90,10 @@ pub(super) fn windows(view: View<'_, '_>, spatial: &[usize], kernel: &[usize]) -
     let ceil = view.flag("ceil_mode", false)?;
     let stated = view.node.ints("pads")?.unwrap_or_else(|| vec![0; 2 * rank]);
     let bound = LARGEST_EXTENT as i64;
-    if stated.len() != 2 * rank || kernel.len() != rank || stated.iter().any(|p| p.abs() > bound) {
+    if stated.len() != 2 * rank
+        || kernel.len() != rank
+        || stated.iter().any(|p| p.unsigned_abs() > bound.unsigned_abs())
+    {
         return Err(Error::input(format!(
             "pads {stated:?} and kernel {kernel:?} of {rank} spatial axes"
         )));

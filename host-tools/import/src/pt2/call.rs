@@ -8,6 +8,9 @@ use super::program::{Arg, Node, Program, Whole};
 use crate::error::{Error, Result};
 use crate::onnx::{Attribute, Draft, ElementType};
 
+/// The largest extent that is computed with.
+const LARGEST: i64 = 1 << 40;
+
 /// What a call makes: values of the draft, by name.
 pub(super) type Made = Result<String>;
 
@@ -115,13 +118,21 @@ impl Call<'_> {
 
     /// The shape of an argument, all of which must be stated.
     pub(super) fn shape(&self, name: &str) -> Result<Vec<i64>> {
-        self.meta(name)?.shape().ok_or_else(|| self.open(name))
+        let shape = self.meta(name)?.shape().ok_or_else(|| self.open(name))?;
+        shape.into_iter().map(|extent| self.bounded(name, extent)).collect()
+    }
+
+    /// An extent whose products with small numbers are far from overflow.
+    fn bounded(&self, name: &str, extent: i64) -> Result<i64> {
+        let fits = (0..=LARGEST).contains(&extent);
+        fits.then_some(extent)
+            .ok_or_else(|| self.wrong(name, "a tensor of extents from 0 to 2^40"))
     }
 
     /// An extent of an argument, which must be stated.
     pub(super) fn extent(&self, name: &str, axis: usize) -> Result<i64> {
         match self.meta(name)?.sizes.get(axis) {
-            Some(Extent::Known(extent)) => Ok(*extent),
+            Some(Extent::Known(extent)) => self.bounded(name, *extent),
             _ => Err(self.open(name)),
         }
     }

@@ -225,12 +225,15 @@ pub(super) fn split(call: &mut Call<'_>) -> Result<Vec<String>> {
             let each = if given {
                 call.int(sizes, 1)?
             } else {
-                (extent + chunks - 1) / chunks
+                extent.saturating_add(chunks - 1) / chunks
             };
-            let length = |at: i64| match tensors {
-                // The first ones have one more where they cannot all have the same.
-                true => extent / chunks + i64::from(at < extent % chunks),
-                false => each.min((extent - at.saturating_mul(each)).max(0)),
+            let length = |at: i64| {
+                if tensors {
+                    // The first ones have one more where they cannot all have the same.
+                    extent / chunks + i64::from(at < extent % chunks)
+                } else {
+                    each.min(extent.saturating_sub(at.saturating_mul(each)).max(0))
+                }
             };
             (0..count as i64).map(length).collect()
         }
@@ -338,7 +341,7 @@ pub(super) fn roll(call: &mut Call<'_>) -> Made {
     };
     for (axis, shift) in axes.into_iter().zip(shifts) {
         let extent = call.extent("self", axis)?.max(1);
-        let cut = (-shift).rem_euclid(extent);
+        let cut = shift.saturating_neg().rem_euclid(extent);
         if cut > 0 {
             let (front, back) = (
                 call.sliced(&x, axis, [0, cut, 1]),

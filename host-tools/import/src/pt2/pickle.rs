@@ -86,6 +86,9 @@ impl<'c> Saved<'c> {
     }
 }
 
+/// The tensors of a dictionary, by name.
+type Entries = Vec<(Rc<str>, Rc<Tensor>)>;
+
 /// What a pickle makes.
 #[derive(Debug, Clone)]
 enum Item {
@@ -96,7 +99,7 @@ enum Item {
     Text(Rc<str>),
     /// Its items, and how deep tuples are nested in it.
     Tuple(Rc<Vec<Item>>, usize),
-    Dictionary(Rc<RefCell<Vec<(Rc<str>, Rc<Tensor>)>>>),
+    Dictionary(Rc<RefCell<Entries>>),
     /// Module and name of a class or function.
     Global(Rc<str>),
     Storage(ElementType, Rc<str>),
