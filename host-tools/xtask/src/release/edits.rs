@@ -125,7 +125,8 @@ mod tests {
             c = { version = \"0.1.0\" }\n[package.metadata]\nversion = \"0.1.0\"\n";
         assert_eq!(version_of(text).as_deref(), Some("0.1.0"));
         assert_eq!(manifest(text, "0.1.0", "0.2.0"), expected);
-        let text = "version = 4\n\n[[package]]\nname = \"arenite-host\"\nversion = \"0.1.0\"\ndependencies = [\n \"x\",\n]\n\n[[package]]\nname = \"arenite-like\"\n\
+        let text = "version = 4\n\n[[package]]\nname = \"arenite-host\"\nversion = \"0.1.0\"\n\
+            dependencies = [\n \"x\",\n]\n\n[[package]]\nname = \"arenite-like\"\n\
             version = \"0.1.0\"\nsource = \"registry\"\n\n[[package]]\nname = \"x\"\nversion = \"0.1.0\"\n";
         assert_eq!(lock(text, "0.1.0", "0.2.0"), text.replacen("0.1.0", "0.2.0", 1));
     }

@@ -108,7 +108,8 @@ pub(super) fn lost(snr_db: Option<f64>, activations: Activations) -> Option<Stri
         Activations::Int16 => "",
     };
     Some(format!(
-        "the answers are only {db:.1} dB from the float network's on the samples that calibrated it: {finer}--keep-f32 with the layers that `arenite diff --float` names"
+        "the answers are only {db:.1} dB from the float network's on the samples that calibrated it: \
+         {finer}--keep-f32 with the layers that `arenite diff --float` names"
     ))
 }
 

@@ -94,7 +94,8 @@ impl Numbers {
         let &first = far.first()?;
         let (value, at) = self.largest[first];
         Some(format!(
-            "--calibrate: `{name}` is {value:?} at element {at} of sample {first}, where half of the samples stay within {median:?}: one scale for both loses the others; \
+            "--calibrate: `{name}` is {value:?} at element {at} of sample {first}, where half of the samples stay within {median:?}: \
+             one scale for both loses the others; \
              leave out {}, or mend what measured them",
             listed(&far)
         ))

@@ -118,7 +118,8 @@ impl Columns {
         let numbers: Vec<String> = lost.iter().take(LISTED).map(ToString::to_string).collect();
         let more = if lost.len() > LISTED { ", …" } else { "" };
         Some(format!(
-            "--calibrate: `{name}` has one scale, whose step is {step:.3}: {} of its {varying} columns along axis {axis} span less than two steps ({}{more}) and are lost; divide \
+            "--calibrate: `{name}` has one scale, whose step is {step:.3}: {} of its {varying} columns along axis {axis} \
+             span less than two steps ({}{more}) and are lost; divide \
              each column by what it spans before the network is trained, or give it in f32: {}",
             lost.len(),
             numbers.join(", "),
@@ -138,7 +139,8 @@ pub(super) fn logarithm(graph: &Graph, input: TensorId, numbers: &Numbers, of: &
     let name = &graph.tensor(input).name;
     let last = path.last()?;
     Some(format!(
-        "--calibrate: `{name}` goes into `{}` ({}), and {:.0} % of its values are below four steps ({step:.3}) of its one scale: their logarithms are lost; give it in f32: {}",
+        "--calibrate: `{name}` goes into `{}` ({}), and {:.0} % of its values are below four steps ({step:.3}) of its one scale: \
+         their logarithms are lost; give it in f32: {}",
         last.name,
         last.kind,
         100.0 * share,
@@ -146,7 +148,8 @@ pub(super) fn logarithm(graph: &Graph, input: TensorId, numbers: &Numbers, of: &
     ))
 }
 
-/// Whether the network's first layers take much smaller values than these: their results would be far beyond their biases, and beyond what networks compute with.
+/// Whether the network's first layers take much smaller values than these: their results would be far beyond their biases, and beyond what networks
+/// compute with.
 ///
 /// # Errors
 /// Weights that are not there.
@@ -193,8 +196,8 @@ pub(super) fn expects_less(graph: &Graph, weights: &Weights, input: TensorId, rm
 /// The warning about bytes where the network takes fractions.
 pub(super) fn bytes_told(name: &str) -> String {
     format!(
-        "--calibrate: all values of `{name}` are whole numbers from 0 to 255, as those of pictures that were not scaled, and its first layer takes far smaller ones: divide them as in \
-         training (by 255, say), or let the device take bytes: --preprocess 'u8 scale=0.00392157'"
+        "--calibrate: all values of `{name}` are whole numbers from 0 to 255, as those of pictures that were not scaled, and its \
+         first layer takes far smaller ones: divide them as in training (by 255, say), or let the device take bytes: --preprocess 'u8 scale=0.00392157'"
     )
 }
 
