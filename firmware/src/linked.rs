@@ -2,8 +2,8 @@
 
 #[cfg(few_kernels)]
 use arenite::KernelId::{
-    Compare, Gather, IntWinogradConv2dS8, L2NormS8, LstmF32, LstmInt, SignalOverlapAdd, SignalWindow, SpecialBinaryF32,
-    SpecialF32, W8Conv2dF32,
+    Compare, Gather, IntWinogradConv2dS8, L2NormS8, LocallyConnectedF32, LrnF32, LstmF32, LstmInt, SignalOverlapAdd,
+    SignalWindow, SpecialBinaryF32, SpecialF32, SvdfF32, W8Conv2dF32,
 };
 #[cfg(few_kernels)]
 use arenite::KernelSet;
@@ -13,7 +13,8 @@ use arenite::{LoadError, Model};
 pub use arenite::All as Linked;
 
 /// All but those that 256 KiB of flash have no room for: front ends for audio, comparisons, choices, remainders, quotients and products of activations,
-/// weights of few bits, detections, rows divided by their length, Winograd convolutions, LSTMs, special functions and powers of f32.
+/// weights of few bits, detections, rows divided by their length, Winograd convolutions, LSTMs; of f32 special functions and powers, SVDF,
+/// locally connected layers and response normalisation.
 /// A model with one of them is refused at load, by its name.
 #[cfg(few_kernels)]
 #[derive(Debug)]
@@ -28,6 +29,9 @@ impl arenite::Kernels for Linked {
         .without(LstmInt as u8, LstmF32 as u8)
         .without(IntWinogradConv2dS8 as u8, IntWinogradConv2dS8 as u8)
         .without(SpecialF32 as u8, SpecialF32 as u8)
+        .without(SvdfF32 as u8, SvdfF32 as u8)
+        .without(LocallyConnectedF32 as u8, LocallyConnectedF32 as u8)
+        .without(LrnF32 as u8, LrnF32 as u8)
         .without(SpecialBinaryF32 as u8, SpecialBinaryF32 as u8);
 }
 

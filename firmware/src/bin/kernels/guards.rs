@@ -47,7 +47,10 @@ pub(crate) fn answer(exchange: &mut Exchange, request: &Guards, workspace: &mut 
         return network(exchange, request, &mut areas, field, &mut room);
     }
     let is_asked = |kernel: &&KernelId| request.only.is_none_or(|only| only == **kernel as u8);
-    let built = KernelId::ALL.iter().filter(|kernel| kernel.backend().available()).filter(is_asked);
+    let built = KernelId::ALL
+        .iter()
+        .filter(|kernel| kernel.backend().available())
+        .filter(is_asked);
     for &kernel in built.skip(request.from as usize) {
         let (mut computed, mut found) = (0, Found::default());
         let mut finding = None;
