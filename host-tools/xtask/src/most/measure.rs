@@ -69,7 +69,7 @@ const ARENA: u32 = 3 << 20;
 /// Where a board does not run them.
 pub fn count(board: &'static Board, kernel: KernelId, seed: u64, count: usize) -> Result<Vec<Sample>> {
     let options = RunOptions {
-        runs: 3,
+        runs: 4,
         ..RunOptions::default()
     };
     let Some((all, report)) = ran(board, kernel, (seed, count), options)? else {
@@ -157,12 +157,13 @@ fn ran(
     Ok(Some(((all, weights), report)))
 }
 
-/// What the arena holds: anything, zeros, or extremes.
+/// What the arena holds: anything, zeros, extremes, or what is no number, which loops over blocks of f32 compute again.
 pub(super) fn contents(random: &mut Random, bytes: u32, float: bool, how: usize) -> Vec<u8> {
     let word = |random: &mut Random| match (how, float) {
         (0, true) => random.float().to_le_bytes(),
         (0, false) => [0; 4].map(|_| random.byte()),
         (1, _) => [0; 4],
+        (3, true) => f32::NAN.to_le_bytes(),
         // Between the largest, the least and numbers without a leading one.
         (_, true) => [1e-39, -3e38, 1e-45, 0.7e-19, f32::MAX][usize::from(random.byte()) % 5].to_le_bytes(),
         (_, false) => [0; 4].map(|_| [0x80, 0x7f][usize::from(random.byte()) % 2]),
