@@ -32,7 +32,8 @@ const TRAINS: &str = "false: export the module in its inference mode (model.eval
 fn each_refusal_names_the_argument() {
     let x = || ("self", tensor("x"));
     let one = |name| (name, tensor("x"));
-    let cases: Vec<(&str, Vec<(&str, Value)>, &str, &str)> = vec![
+    type Case<'a> = (&'a str, Vec<(&'a str, Value)>, &'a str, &'a str);
+    let cases: Vec<Case<'_>> = vec![
         ("aten.bitwise_not.default", vec![x()], "self", "truth values"),
         (
             "aten.bitwise_and.Tensor",

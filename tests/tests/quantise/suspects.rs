@@ -111,9 +111,10 @@ fn pictures_with_their_channels_elsewhere_are_told() {
     let places = |sample: usize, last: bool| {
         let [channels, rows, columns] = [3, 9, 11];
         (0..channels * rows * columns).map(move |at| {
-            let place = match last {
-                true => [at % channels, at / channels / columns, at / channels % columns],
-                false => [at / columns / rows, at / columns % rows, at % columns],
+            let place = if last {
+                [at % channels, at / channels / columns, at / channels % columns]
+            } else {
+                [at / columns / rows, at / columns % rows, at % columns]
             };
             pixel(sample, place)
         })

@@ -33,9 +33,10 @@ const BYTE: u32 = 8;
 fn ends(bits: u32, signed: bool, narrow: bool) -> (f32, f32) {
     let (half, all) = ((1_u32 << (bits - 1)) as f32, ((1_u64 << bits) - 1) as f32);
     let narrow = if narrow { 1.0 } else { 0.0 };
-    match signed {
-        true => (narrow - half, half - 1.0),
-        false => (0.0, all - narrow),
+    if signed {
+        (narrow - half, half - 1.0)
+    } else {
+        (0.0, all - narrow)
     }
 }
 

@@ -51,17 +51,18 @@ impl Layout {
         let [one, all] = self.sums;
         let (own, other) = if self.last { (all, one) } else { (one, all) };
         let [channels, rows, columns] = self.extents;
-        let (is, wanted, transposition) = match self.last {
-            false => (
-                "[rows, columns, channels]",
-                format!("[{channels}, {rows}, {columns}]"),
-                "(0, 3, 1, 2)",
-            ),
-            true => (
+        let (is, wanted, transposition) = if self.last {
+            (
                 "[channels, rows, columns]",
                 format!("[{rows}, {columns}, {channels}]"),
                 "(0, 2, 3, 1)",
-            ),
+            )
+        } else {
+            (
+                "[rows, columns, channels]",
+                format!("[{channels}, {rows}, {columns}]"),
+                "(0, 3, 1, 2)",
+            )
         };
         (other > 0.0 && own > FARTHER * other).then(|| {
             format!(
@@ -91,9 +92,10 @@ mod tests {
         for channel in 0..CHANNELS {
             for row in 0..ROWS {
                 for column in 0..COLUMNS {
-                    let at = match last {
-                        true => (row * COLUMNS + column) * CHANNELS + channel,
-                        false => (channel * ROWS + row) * COLUMNS + column,
+                    let at = if last {
+                        (row * COLUMNS + column) * CHANNELS + channel
+                    } else {
+                        (channel * ROWS + row) * COLUMNS + column
                     };
                     values[at] = pixel(channel, row, column);
                 }

@@ -61,7 +61,7 @@ impl Columns {
     /// Of an input of rows: `[1, columns]`, `[1, rows, columns]` or `[1, columns, rows]`.
     pub(super) fn of(shape: &[usize]) -> Option<Self> {
         let columns = shape.get(1..)?;
-        if !(1..=2).contains(&columns.len()) || columns.iter().all(|&n| n < 2 || n > MOST_COLUMNS) {
+        if !(1..=2).contains(&columns.len()) || columns.iter().all(|n| !(2..=MOST_COLUMNS).contains(n)) {
             return None;
         }
         let none = [f32::INFINITY, f32::NEG_INFINITY];
@@ -238,7 +238,7 @@ fn moves(op: &Op) -> bool {
 
 /// The layers from a tensor to a logarithm, that one included, behind layers of one activation that keep the sizes of values apart.
 fn to_logarithm(graph: &Graph, tensor: TensorId) -> Option<Vec<&Node>> {
-    fn from<'g>(graph: &'g Graph, tensor: TensorId, depth: usize) -> Option<Vec<&'g Node>> {
+    fn from(graph: &Graph, tensor: TensorId, depth: usize) -> Option<Vec<&Node>> {
         let reads = graph.nodes.iter().filter(|node| node.inputs.contains(&Some(tensor)));
         for node in reads {
             if node.op == Op::Unary(UnaryKind::LOG) {
