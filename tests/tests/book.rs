@@ -175,6 +175,45 @@ fn every_feature_of_the_runtime_is_in_the_documents() {
     }
 }
 
+/// The README's figures of the M4F are the tracked results.
+#[test]
+fn the_readme_has_the_figures_of_the_results() {
+    let readme = read(&root().join("README.md"));
+    let (_, network) = readme.split_once("| visual wake words").expect("the first table");
+    let (network, rest) = network.split_once("\n\n").expect("its end");
+    let (_, digits) = rest.split_once("## Measured").expect("the second table");
+    for (name, text) in [("vww_96_int8", network), ("digits", digits)] {
+        let results = read(&root().join("tests/results").join(name).with_extension("json"));
+        let results: serde_json::Value = serde_json::from_str(&results).expect("results");
+        let rows = results.as_array().expect("rows").iter();
+        let rows: Vec<_> = rows.filter(|row| row["board"] == "mps2-an386").collect();
+        let row = |target: &str, size: bool| {
+            let found = rows.iter().find(|row| row["target"] == target && row["size"] == size);
+            found.unwrap_or_else(|| panic!("{name} for {target}"))
+        };
+        let mut figures = vec![
+            (row("cortex-m4", false), "instructions"),
+            (row("cortex-m4", false), "cycles"),
+        ];
+        figures.push((row("cortex-m4", false), "arena_bytes"));
+        if name == "digits" {
+            let portable = row("portable", false);
+            figures.extend(["instructions", "cycles", "arena_bytes"].map(|figure| (portable, figure)));
+        } else {
+            figures.push((row("cortex-m4", false), "code_bytes"));
+            figures.push((row("cortex-m4", true), "code_bytes"));
+        }
+        for (row, figure) in figures {
+            let number = arenite_host::cli::grouped(row[figure].as_u64().expect("a number"));
+            assert!(
+                text.contains(&number),
+                "README.md, {name}: {figure} are {number} for {}",
+                row["target"]
+            );
+        }
+    }
+}
+
 #[test]
 fn links_and_anchors_are_found() {
     let text = "[a](b.md) and [`c`](d.md#e-f), `[no](x)`\n```sh\n[no](y)\n```\n    [no](z)\n";

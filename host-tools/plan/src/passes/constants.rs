@@ -29,6 +29,17 @@ pub(super) fn known(expr: &Expr) -> Option<Vec<f32>> {
     Weights::nothing(&Graph::default()).ok()?.evaluate(expr).ok()
 }
 
+/// The number that a constant of f32 is everywhere, where no parameter takes part in it.
+pub(super) fn number(graph: &Graph, id: TensorId) -> Option<f32> {
+    const MOST: usize = 1 << 16;
+    if graph.tensor(id).elements() > MOST {
+        return None;
+    }
+    let values = known(&*value(graph, id)?)?;
+    let &first = values.first()?;
+    values.iter().all(|&value| value == first).then_some(first)
+}
+
 /// `a op b`, where `b` is broadcast to `a`.
 pub(super) fn binary(op: ExprOp, a: Arc<Expr>, b: Arc<Expr>) -> Arc<Expr> {
     Arc::new(Expr::Binary { op, a, b })

@@ -7,7 +7,7 @@
 use arenite::ops::binary::SpecialBinaryOp;
 use arenite::ops::pointwise::{Function, SpecialOp, UnaryOp};
 
-use super::constants::{known, value};
+use super::constants::number;
 use crate::error::Result;
 use crate::graph::composite::{Composite, Links, real};
 use crate::graph::{Graph, Node, Op, TensorId, UnaryKind};
@@ -21,7 +21,8 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
         if gone[end] || matches!(graph.nodes[end].op, Op::Identity) {
             continue;
         }
-        let number = |id: TensorId| number(graph, id);
+        // One element: more may widen the result.
+        let number = |id: TensorId| number(graph, id).filter(|_| graph.tensor(id).elements() == 1);
         let composites = Composite::ending_at(graph, &links, end, &number);
         let mut composites = (composites.into_iter().rev()).filter(|parts| !asks_for_nan(graph, parts));
         let found = composites.find_map(|parts| Some((recognised(&parts, &samples)?, parts)));
@@ -62,12 +63,6 @@ fn asks_for_nan(graph: &Graph, parts: &Composite) -> bool {
         };
         compares && node.inputs.first() == node.inputs.get(1)
     })
-}
-
-/// The value of an f32 constant of one element, where no parameter takes part in it.
-fn number(graph: &Graph, id: TensorId) -> Option<f32> {
-    let one = graph.tensor(id).elements() == 1;
-    known(&*value(graph, id).filter(|_| one)?)?.first().copied()
 }
 
 /// Numbers of every magnitude up to 2^20, those near zero close together, in order.
@@ -152,68 +147,8 @@ mod tests {
     use super::*;
     use arenite::ops::compare::Comparison;
 
-    use crate::graph::{Activation, BinaryOp, DType, Data, Origin, Role, Tensor, TensorKind, check::check};
-
-    /// A network of one operand under construction.
-    struct Net(Graph);
-
-    impl Net {
-        fn new() -> (Self, TensorId) {
-            let mut graph = Graph::default();
-            let x = graph.add_tensor(Tensor {
-                kind: TensorKind::Input,
-                ..Tensor::activation("x", &[2, 3], DType::F32)
-            });
-            graph.inputs = vec![x];
-            (Self(graph), x)
-        }
-
-        fn number(&mut self, value: f32) -> TensorId {
-            let name = format!("c{}", self.0.tensors.len());
-            self.0.add_tensor(Tensor {
-                kind: TensorKind::Const(Data::from_f32(&[value])),
-                ..Tensor::activation(name, &[1], DType::F32)
-            })
-        }
-
-        fn node(&mut self, op: Op, inputs: &[TensorId]) -> TensorId {
-            let name = format!("t{}", self.0.tensors.len());
-            let y = self.0.add_tensor(Tensor::activation(&name, &[2, 3], DType::F32));
-            self.0.add_node(Node {
-                kind: name.clone(),
-                name,
-                op,
-                inputs: inputs.iter().copied().map(Some).collect(),
-                outputs: vec![y],
-                role: Role::Forward,
-                origin: Origin::default(),
-            });
-            y
-        }
-
-        fn unary(&mut self, kind: UnaryKind, x: TensorId) -> TensorId {
-            self.node(Op::Unary(kind), &[x])
-        }
-
-        fn two(&mut self, kind: BinaryOp, a: TensorId, b: TensorId) -> TensorId {
-            let activation = Activation::None;
-            self.node(Op::Binary { kind, activation }, &[a, b])
-        }
-
-        fn with(&mut self, kind: BinaryOp, a: TensorId, value: f32) -> TensorId {
-            let number = self.number(value);
-            self.two(kind, a, number)
-        }
-
-        /// What the operators are behind the pass.
-        fn after(mut self, outputs: &[TensorId]) -> Vec<Op> {
-            self.0.outputs = outputs.to_vec();
-            check(&self.0).expect("a graph");
-            run(&mut self.0).expect("recognised");
-            check(&self.0).expect("still a graph");
-            self.0.nodes.into_iter().map(|node| node.op).collect()
-        }
-    }
+    use super::super::made::Net;
+    use crate::graph::BinaryOp;
 
     fn basic(function: UnaryOp) -> Op {
         Op::Unary(UnaryKind::Function(Function::Basic(function)))
@@ -257,20 +192,20 @@ mod tests {
         for (index, spelling) in spellings.into_iter().enumerate() {
             let (mut net, x) = Net::new();
             let y = spelling(&mut net, x);
-            assert_eq!(net.after(&[y]), std::slice::from_ref(&relu6), "{index}");
+            assert_eq!(net.after(&[y], run), std::slice::from_ref(&relu6), "{index}");
         }
         let (mut net, x) = Net::new();
         let y = net.with(BinaryOp::Maximum, x, -0.5);
         let y = net.with(BinaryOp::Minimum, y, 2.25);
-        assert_eq!(net.after(&[y]), [Op::Unary(clamp(-0.5, 2.25))]);
+        assert_eq!(net.after(&[y], run), [Op::Unary(clamp(-0.5, 2.25))]);
         let (mut net, x) = Net::new();
         let y = net.with(BinaryOp::Maximum, x, 0.0);
-        assert_eq!(net.after(&[y]), [Op::Unary(UnaryKind::Relu)]);
+        assert_eq!(net.after(&[y], run), [Op::Unary(UnaryKind::Relu)]);
         // Leaky ReLU as the larger of two.
         let (mut net, x) = Net::new();
         let y = net.with(BinaryOp::Mul, x, 0.125);
         let y = net.two(BinaryOp::Maximum, x, y);
-        assert_eq!(net.after(&[y]), [Op::Unary(UnaryKind::LeakyRelu { alpha: 0.125 })]);
+        assert_eq!(net.after(&[y], run), [Op::Unary(UnaryKind::LeakyRelu { alpha: 0.125 })]);
     }
 
     #[test]
@@ -289,14 +224,14 @@ mod tests {
             } else if place == 2 {
                 y = net.with(BinaryOp::Mul, y, 1.0 / 6.0);
             }
-            assert_eq!(net.after(&[y]), [basic(UnaryOp::HardSwish)], "{place}");
+            assert_eq!(net.after(&[y], run), [basic(UnaryOp::HardSwish)], "{place}");
         }
         let (mut net, x) = Net::new();
         let y = net.with(BinaryOp::Add, x, 3.0);
         let y = net.unary(UnaryKind::Clamp { min: 0.0, max: 6.0 }, y);
         let y = net.with(BinaryOp::Mul, y, 1.0 / 6.0);
         assert!(matches!(
-            net.after(&[y])[..],
+            net.after(&[y], run)[..],
             [Op::Unary(UnaryKind::Function(Function::Special(_)))]
         ));
         // x / 2 * (1 + erf(x / sqrt(2)))
@@ -306,7 +241,7 @@ mod tests {
         let y = net.with(BinaryOp::Add, y, 1.0);
         let y = net.two(BinaryOp::Mul, x, y);
         let y = net.with(BinaryOp::Mul, y, 0.5);
-        assert_eq!(net.after(&[y]), [special(SpecialOp::Gelu)]);
+        assert_eq!(net.after(&[y], run), [special(SpecialOp::Gelu)]);
         // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
         let (mut net, x) = Net::new();
         let three = net.number(3.0);
@@ -319,13 +254,13 @@ mod tests {
         let y = net.with(BinaryOp::Add, y, 1.0);
         let half = net.with(BinaryOp::Mul, x, 0.5);
         let y = net.two(BinaryOp::Mul, half, y);
-        assert_eq!(net.after(&[y]), [special(SpecialOp::GeluTanh)]);
+        assert_eq!(net.after(&[y], run), [special(SpecialOp::GeluTanh)]);
         // log(1 + exp(x)), which overflows where the row does not.
         let (mut net, x) = Net::new();
         let y = net.unary(UnaryKind::EXP, x);
         let y = net.with(BinaryOp::Add, y, 1.0);
         let y = net.unary(UnaryKind::LOG, y);
-        assert!(matches!(net.after(&[y])[..], [Op::Unary(UnaryKind::Function(_))]));
+        assert!(matches!(net.after(&[y], run)[..], [Op::Unary(UnaryKind::Function(_))]));
     }
 
     /// `x` where it is a number, else 0.5: of numbers alone it is nothing but `x`.
@@ -341,7 +276,7 @@ mod tests {
             let half = net.number(0.5);
             let left = net.node(Op::SpecialBinary { kind }, &[half, other]);
             let y = net.two(BinaryOp::Add, taken, left);
-            assert_eq!(net.after(&[y]).len(), 5, "{compared:?}");
+            assert_eq!(net.after(&[y], run).len(), 5, "{compared:?}");
         }
     }
 
@@ -352,11 +287,10 @@ mod tests {
             let (mut net, x) = Net::new();
             let limit = net.number(value);
             let truth = net.node(Op::Compare { kind: Comparison::Less }, &[limit, x]);
-            net.0.tensor_mut(truth).dtype = DType::Bool;
             let other = net.unary(function, x);
             let [a, b] = if first { [x, other] } else { [other, x] };
             let y = net.node(Op::Choose, &[truth, a, b]);
-            net.after(&[y])
+            net.after(&[y], run)
         };
         let guarded = UnaryKind::Function(Function::Special(SpecialOp::Gelu));
         assert_eq!(chosen(20.0, guarded, true), [Op::Unary(guarded)]);
@@ -368,9 +302,8 @@ mod tests {
         let (mut net, x) = Net::new();
         let zero = net.number(0.0);
         let truth = net.node(Op::Compare { kind: Comparison::Less }, &[zero, x]);
-        net.0.tensor_mut(truth).dtype = DType::Bool;
         let y = net.node(Op::Choose, &[truth, x, zero]);
-        assert_eq!(net.after(&[y]).len(), 2);
+        assert_eq!(net.after(&[y], run).len(), 2);
     }
 
     /// A neighbour of each is none of them; a part that somebody else reads, or an output, stays.
@@ -381,7 +314,7 @@ mod tests {
         let y = net.unary(UnaryKind::Relu6, y);
         let y = net.two(BinaryOp::Mul, x, y);
         let y = net.with(BinaryOp::Div, y, 6.0);
-        assert_eq!(net.after(&[y]).len(), 4);
+        assert_eq!(net.after(&[y], run).len(), 4);
         let (mut net, x) = Net::new();
         let low = net.with(BinaryOp::Maximum, x, 0.0);
         let y = net.with(BinaryOp::Minimum, low, 6.0);
@@ -390,19 +323,19 @@ mod tests {
             min: f32::NEG_INFINITY,
             max: 6.0,
         };
-        assert_eq!(net.after(&[y, low]), [relu, Op::Unary(bound)]);
+        assert_eq!(net.after(&[y, low], run), [relu, Op::Unary(bound)]);
         // What keeps a quotient from zero stays.
         let (mut net, x) = Net::new();
         let y = net.with(BinaryOp::Maximum, x, 1e-30);
         let y = net.unary(UnaryKind::RSQRT, y);
-        assert_eq!(net.after(&[y]).len(), 2);
+        assert_eq!(net.after(&[y], run).len(), 2);
         let (mut net, x) = Net::new();
         let y = net.with(BinaryOp::Add, x, 1e-12);
         let y = net.unary(UnaryKind::RSQRT, y);
-        assert_eq!(net.after(&[y]).len(), 2);
+        assert_eq!(net.after(&[y], run).len(), 2);
         // What adds nothing is an identity.
         let (mut net, x) = Net::new();
         let y = net.with(BinaryOp::Mul, x, 1.0);
-        assert_eq!(net.after(&[y]), [Op::Identity]);
+        assert_eq!(net.after(&[y], run), [Op::Identity]);
     }
 }

@@ -15,6 +15,8 @@ mod identity;
 mod layer_constants;
 mod layout;
 mod linear_factor;
+#[cfg(test)]
+mod made;
 mod matmul;
 mod pad;
 mod padded_average;

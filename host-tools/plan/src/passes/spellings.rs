@@ -3,7 +3,7 @@
 
 use arenite::ops::compare::Comparison;
 
-use super::constants::{known, states_integers, value};
+use super::constants::{number, states_integers};
 use super::rewrite::{Rewriter, is_const, rewrite_all};
 use crate::error::Result;
 use crate::graph::{Activation, BinaryOp, DType, Graph, Node, NodeId, Op, ReduceKind, Tensor, TensorId, UnaryKind};
@@ -30,7 +30,11 @@ fn prelu(net: &mut Rewriter<'_>, id: NodeId) -> Option<()> {
         Some(negated) => net.feeder(negated, low)?,
         None => low,
     };
-    if negated(net.graph, negation, negation == low)? != x {
+    let shape = |node: NodeId| Some(&net.graph.tensor(*net.graph.nodes[node.0].outputs.first()?).shape);
+    let same = [id, high, product, low]
+        .into_iter()
+        .all(|node| shape(node) == Some(&net.graph.tensor(x).shape));
+    if !same || negated(net.graph, negation, negation == low)? != x {
         return None;
     }
     let node = Node {
@@ -265,17 +269,6 @@ fn negated(graph: &Graph, id: NodeId, bounded: bool) -> Option<TensorId> {
     }
 }
 
-/// The value of a constant that is one number everywhere, and does not make its operator's result larger.
-fn number(graph: &Graph, id: TensorId) -> Option<f32> {
-    const MOST: usize = 1 << 16;
-    if graph.tensor(id).elements() > MOST {
-        return None;
-    }
-    let values = known(&*value(graph, id)?)?;
-    let &first = values.first()?;
-    values.iter().all(|&value| value == first).then_some(first)
-}
-
 /// Whether a node computes real numbers that no scale belongs to.
 fn is_real(graph: &Graph, id: NodeId) -> bool {
     let real = |id: &TensorId| graph.tensor(*id).dtype == DType::F32 && graph.tensor(*id).quant.is_none();
@@ -284,71 +277,11 @@ fn is_real(graph: &Graph, id: NodeId) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::made::Net;
     use super::*;
-    use crate::graph::{Data, Origin, Role, TensorKind, check::check};
-
-    /// A network of one operand `[2, 3]` under construction.
-    struct Net(Graph, TensorId);
-
-    impl Net {
-        fn new() -> Self {
-            let mut graph = Graph::default();
-            let x = graph.add_tensor(Tensor {
-                kind: TensorKind::Input,
-                ..Tensor::activation("x", &[2, 3], DType::F32)
-            });
-            graph.inputs = vec![x];
-            Self(graph, x)
-        }
-
-        fn constant(&mut self, values: &[f32]) -> TensorId {
-            let name = format!("c{}", self.0.tensors.len());
-            self.0.add_tensor(Tensor {
-                kind: TensorKind::Const(Data::from_f32(values)),
-                ..Tensor::activation(name, &[values.len()], DType::F32)
-            })
-        }
-
-        fn node(&mut self, op: Op, inputs: &[TensorId], shape: &[usize]) -> TensorId {
-            let name = format!("t{}", self.0.tensors.len());
-            let dtype = if matches!(op, Op::Compare { .. }) {
-                DType::Bool
-            } else {
-                DType::F32
-            };
-            let y = self.0.add_tensor(Tensor::activation(&name, shape, dtype));
-            self.0.add_node(Node {
-                kind: name.clone(),
-                name,
-                op,
-                inputs: inputs.iter().copied().map(Some).collect(),
-                outputs: vec![y],
-                role: Role::Forward,
-                origin: Origin::default(),
-            });
-            y
-        }
-
-        fn two(&mut self, kind: BinaryOp, a: TensorId, b: TensorId) -> TensorId {
-            self.node(binary(kind), &[a, b], &[2, 3])
-        }
-
-        fn unary(&mut self, kind: UnaryKind, x: TensorId) -> TensorId {
-            self.node(Op::Unary(kind), &[x], &[2, 3])
-        }
-
-        fn after(mut self, outputs: &[TensorId]) -> Vec<Op> {
-            self.0.outputs = outputs.to_vec();
-            check(&self.0).expect("a graph");
-            run(&mut self.0).expect("rewritten");
-            check(&self.0).expect("still a graph");
-            self.0.nodes.into_iter().map(|node| node.op).collect()
-        }
-    }
 
     fn two_relus(negation: f32, wide: bool) -> Vec<Op> {
-        let mut net = Net::new();
-        let x = net.1;
+        let (mut net, x) = Net::new();
         let high = net.unary(UnaryKind::Relu, x);
         let minus = net.constant(&[negation]);
         let low = if wide {
@@ -359,12 +292,12 @@ mod tests {
                 kind: BinaryOp::Mul,
                 activation: Activation::Relu,
             };
-            net.node(op, &[x, minus], &[2, 3])
+            net.node(op, &[x, minus])
         };
         let slopes = net.constant(&[0.25, 0.5, -0.125]);
         let product = net.two(BinaryOp::Mul, low, slopes);
         let y = net.two(BinaryOp::Sub, high, product);
-        net.after(&[y])
+        net.after(&[y], run)
     }
 
     #[test]
@@ -382,15 +315,14 @@ mod tests {
             (0.0, Comparison::Less, 6),
             (0.5, Comparison::Less, 5),
         ] {
-            let mut net = Net::new();
-            let x = net.1;
+            let (mut net, x) = Net::new();
             let [one, alpha, zero] = [1.0, 0.7, limit].map(|value| net.constant(&[value]));
             let exponential = net.unary(UnaryKind::EXP, x);
             let less = net.two(BinaryOp::Sub, exponential, one);
             let below = net.two(BinaryOp::Mul, less, alpha);
-            let truth = net.node(Op::Compare { kind }, &[zero, x], &[2, 3]);
-            let y = net.node(Op::Choose, &[truth, x, below], &[2, 3]);
-            let ops = net.after(&[y]);
+            let truth = net.node(Op::Compare { kind }, &[zero, x]);
+            let y = net.node(Op::Choose, &[truth, x, below]);
+            let ops = net.after(&[y], run);
             assert_eq!(ops.len(), parts, "{limit} {kind:?}");
             assert_eq!(ops.contains(&Op::Choose), parts == 5, "{limit} {kind:?}");
         }
@@ -399,29 +331,28 @@ mod tests {
     #[test]
     fn a_mean_that_is_taken_away_behind_the_product_is_taken_away_ahead() {
         for subtracted in [false, true] {
-            let mut net = Net::new();
-            let x = net.1;
+            let (mut net, x) = Net::new();
             let mean = |net: &mut Net, x| {
                 let op = Op::Reduce {
                     kind: ReduceKind::Mean,
                     axes: vec![1],
                     keep_dims: true,
                 };
-                net.node(op, &[x], &[2, 1])
+                net.shaped(op, &[x], &[2, 1])
             };
             let m = mean(&mut net, x);
             let squares = net.two(BinaryOp::SquaredDifference, x, m);
             let variance = mean(&mut net, squares);
-            let root = net.node(Op::Unary(UnaryKind::RSQRT), &[variance], &[2, 1]);
-            let moved = net.node(binary(BinaryOp::Mul), &[root, m], &[2, 1]);
+            let root = net.shaped(Op::Unary(UnaryKind::RSQRT), &[variance], &[2, 1]);
+            let moved = net.shaped(binary(BinaryOp::Mul), &[root, m], &[2, 1]);
             let scaled = net.two(BinaryOp::Mul, x, root);
             let y = if subtracted {
                 net.two(BinaryOp::Sub, scaled, moved)
             } else {
-                let negative = net.node(Op::Unary(UnaryKind::NEG), &[moved], &[2, 1]);
+                let negative = net.shaped(Op::Unary(UnaryKind::NEG), &[moved], &[2, 1]);
                 net.two(BinaryOp::Add, scaled, negative)
             };
-            let ops = net.after(&[y]);
+            let ops = net.after(&[y], run);
             assert_eq!(ops.len(), 6, "{ops:?}");
             assert_eq!(ops[1..3], [binary(BinaryOp::Sub), Op::Unary(UnaryKind::SQUARE)]);
             assert_eq!(ops[5], binary(BinaryOp::Mul));

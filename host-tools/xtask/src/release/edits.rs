@@ -83,11 +83,14 @@ pub(super) fn changelog(text: &str, new: &str, date: &str) -> Result<String> {
 
 /// The citation's version and date.
 pub(super) fn citation(text: &str, new: &str, date: &str) -> String {
-    edited(text, |line, _| match line.split_once(": ") {
-        Some(("version", _)) => Some(format!("version: {new}")),
-        Some(("date-released", _)) => Some(format!("date-released: {date}")),
-        _ => None,
-    })
+    let version = |line: &str| {
+        line.starts_with("version: ")
+            .then(|| format!("version: {new}\ndate-released: {date}"))
+    };
+    let lines = text.lines().filter(|line| !line.starts_with("date-released: "));
+    lines
+        .map(|line| version(line).unwrap_or_else(|| line.to_owned()) + "\n")
+        .collect()
 }
 
 /// The lines of a text, with those replaced for which `edit` gives another; it is told the head of the section.
@@ -144,6 +147,9 @@ mod tests {
     fn the_citation_has_the_version_and_the_date() {
         let text = "cff-version: 1.2.0\nversion: 0.1.0\ndate-released: 2026-01-02\n";
         let expected = "cff-version: 1.2.0\nversion: 0.2.0\ndate-released: 2031-02-03\n";
+        assert_eq!(citation(text, "0.2.0", "2031-02-03"), expected);
+        // Before the first release there is no date.
+        let text = "cff-version: 1.2.0\nversion: 0.1.0\n";
         assert_eq!(citation(text, "0.2.0", "2031-02-03"), expected);
     }
 }

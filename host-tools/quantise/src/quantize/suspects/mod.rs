@@ -87,7 +87,7 @@ pub(super) fn find(
         warnings.extend(input.numbers.outliers(name));
         warnings.extend(input.layout.as_ref().and_then(|layout| layout.other(name)));
         let raw = !bytes && input.numbers.are_bytes() && scale::expects_less(graph, weights, id, input.numbers.rms())?;
-        warnings.extend(raw.then(|| scale::bytes_told(name)));
+        warnings.extend(raw.then(|| scale::unscaled_bytes(name)));
         let range = input.numbers.ends();
         warnings.extend(
             input

@@ -194,7 +194,7 @@ pub(super) fn expects_less(graph: &Graph, weights: &Weights, input: TensorId, rm
 }
 
 /// The warning about bytes where the network takes fractions.
-pub(super) fn bytes_told(name: &str) -> String {
+pub(super) fn unscaled_bytes(name: &str) -> String {
     format!(
         "--calibrate: all values of `{name}` are whole numbers from 0 to 255, as those of pictures that were not scaled, and its \
          first layer takes far smaller ones: divide them as in training (by 255, say), or let the device take bytes: --preprocess 'u8 scale=0.00392157'"
