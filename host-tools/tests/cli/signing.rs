@@ -174,5 +174,8 @@ fn migrating_drops_a_signature_and_says_so() {
         "{message}"
     );
     let message = refused(run(ARENITE, &[Path::new("inspect"), &path]), 1);
-    assert!(message.contains("arenite migrate"), "{message}");
+    assert!(
+        message.contains("update the runtime") && !message.contains("arenite migrate"),
+        "{message}"
+    );
 }
