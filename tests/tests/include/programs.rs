@@ -54,7 +54,7 @@ fn what_is_wrong_with_a_file_is_an_error_of_the_compiler() {
         (
             "another version",
             sealed(file.clone(), |file| file[8] = 3),
-            "`arenite migrate`",
+            "update the runtime",
         ),
         ("a cut file", file[..small - 1].to_vec(), "the model file is cut"),
         ("a damaged file", damaged, "its checksum does not match"),

@@ -7,12 +7,13 @@ macro_rules! weight {
         match $kernel {
             // Vectors and pairs of bytes, where they are for less than a whole.
             KernelId::DspSvdfS8 => 1,
-            KernelId::MveDepthwiseF32 | KernelId::MveDepthwiseS8 => 2,
+            KernelId::MveDepthwiseF32 => 2,
             KernelId::DspAvgPoolS8
             | KernelId::DspGroupsConv2dS8
             | KernelId::DspMaxPoolS8
             | KernelId::DspSumS8
             | KernelId::DspW4Conv2dS8
+            | KernelId::MveDepthwiseS8
             | KernelId::MveSumS8 => 3,
             // Outputs of few products, each of which begins with as much as others.
             KernelId::MveLinearF32 => 4,
