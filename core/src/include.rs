@@ -57,10 +57,10 @@
 /// [`Session::new`](crate::Session::new) a slice for each.
 #[macro_export]
 macro_rules! include_model {
-    ($visibility:vis mod $name:ident = $path:literal $(,)?) => {
-        $crate::include_model!($visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path));
+    ($visibility:vis mod $name:ident = $path:literal, loaded $(,)?) => {
+        $crate::include_model!($visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path), loaded);
     };
-    ($visibility:vis mod $name:ident = $path:expr $(,)?) => {
+    ($visibility:vis mod $name:ident = $path:expr, loaded $(,)?) => {
         #[allow(dead_code, missing_docs, unreachable_pub, unused_qualifications)]
         $visibility mod $name {
             static FILE: $crate::embed::File<{ include_bytes!($path).len() }> =
@@ -73,11 +73,166 @@ macro_rules! include_model {
             $crate::__load_verified!();
         }
     };
+    ($visibility:vis mod $name:ident = $path:literal $(,)?) => {
+        $crate::include_model!($visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path));
+    };
+    ($visibility:vis mod $name:ident = $path:expr $(,)?) => {
+        #[allow(dead_code, missing_docs, unreachable_pub, unused_imports, unused_qualifications, clippy::all)]
+        $visibility mod $name {
+            $crate::__include! { [$path] }
+        }
+    };
     ($path:literal) => {
         $crate::include_model!(pub mod model = $path);
     };
     ($path:expr) => {
         $crate::include_model!(pub mod model = $path);
+    };
+}
+
+/// Asks the procedural macro, where the build has it.
+#[cfg(feature = "include")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __include {
+    ($($what:tt)+) => { $crate::__compile! { [$crate] $($what)+ } };
+}
+
+#[cfg(not(feature = "include"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __include {
+    ($($what:tt)+) => {
+        compile_error!(
+            "arenite's feature `include`, which compiles models, is off: turn it on, or say `loaded` behind the path: include_model!(mod net = \"net.bin\", loaded)"
+        );
+    };
+}
+
+/// Items that the modules of compiled models have in common. `one`: all of the arena is one memory; `set`: the inputs of a run are its arguments.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __compiled {
+    ($regions:ident $run:ident) => {
+        /// A session of this model.
+        pub type Session<'s> = $crate::compiled::Session<'s, Network>;
+
+        $crate::__compiled_memory!($regions);
+        $crate::__compiled_run!($run);
+
+        /// Opens a session in slices, which are checked: see [`Session::new`]. A model of several regions takes one for each.
+        ///
+        /// # Errors
+        /// [`SessionError`](arenite::SessionError).
+        pub fn open_in<'s>(
+            arenas: impl Into<$crate::Arenas<'s>>,
+            state: &'s mut [u8],
+        ) -> Result<Session<'s>, $crate::SessionError> {
+            Session::new(arenas, state)
+        }
+
+        /// Sets inputs for the next run.
+        pub fn set_inputs(session: &mut Session<'_>, inputs: Inputs<'_>) {
+            $crate::compiled::Inputs::set(inputs, session)
+        }
+
+        /// The outputs, behind a run.
+        pub fn outputs<'o>(session: &'o Session<'_>) -> Outputs<'o> {
+            $crate::compiled::Outputs::of(session)
+        }
+
+        /// The element of the first input nearest to a real number.
+        pub fn quantize(real: f32) -> InputElement {
+            INPUTS.first().map_or(Default::default(), |input| input.quantize(real))
+        }
+
+        /// The real number that an element of the first output stands for.
+        pub fn dequantize(stored: OutputElement) -> f32 {
+            OUTPUTS.first().map_or(0.0, |output| output.dequantize(stored))
+        }
+    };
+}
+
+/// Memory of a compiled model.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __compiled_memory {
+    (several) => {};
+    (one) => {
+        $crate::__arena!();
+
+        /// Memory for arena and state.
+        pub struct Memory {
+            arena: $crate::compiled::Block<ARENA_BYTES>,
+            state: $crate::compiled::Block<STATE_BYTES>,
+        }
+
+        impl Memory {
+            /// Zeroed memory.
+            pub const fn new() -> Self {
+                Self {
+                    arena: $crate::compiled::Block([0; ARENA_BYTES]),
+                    state: $crate::compiled::Block([0; STATE_BYTES]),
+                }
+            }
+
+            /// The arena, and the state.
+            pub fn bytes(&mut self) -> (&mut [u8], &mut [u8]) {
+                (&mut self.arena.0, &mut self.state.0)
+            }
+        }
+
+        static MEMORY: $crate::Once<Memory> = $crate::Once::new(Memory::new());
+
+        /// The module's own memory; `None` for all but the first who ask.
+        pub fn take() -> Option<&'static mut Memory>
+        where
+            for<'a> $crate::ThisCore: $crate::TakesOnce<'a>,
+        {
+            MEMORY.take()
+        }
+
+        /// Opens a session in the module's own memory; `None` for all but the first who ask.
+        #[inline(always)]
+        pub fn session() -> Option<Session<'static>>
+        where
+            for<'a> $crate::ThisCore: $crate::TakesOnce<'a>,
+        {
+            take().map(open)
+        }
+
+        /// Opens a session in this memory.
+        #[inline(always)]
+        pub fn open(memory: &mut Memory) -> Session<'_> {
+            let Memory { arena, state } = memory;
+            let memory = $crate::compiled::Memory::fit(arena, state);
+            let mut session = Session::on(memory);
+            session.reset_state();
+            session
+        }
+    };
+}
+
+/// Runs of a compiled model.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __compiled_run {
+    (set) => {
+        /// Sets inputs, runs, and gives the outputs.
+        #[inline(always)]
+        pub fn run<'o>(session: &'o mut Session<'_>, inputs: Inputs<'_>) -> Outputs<'o> {
+            session.run_typed(inputs)
+        }
+    };
+    (unset) => {
+        /// Runs on inputs that [`Session::set_values`] has set, and gives the outputs.
+        ///
+        /// # Errors
+        /// [`RunError::InputMissing`](arenite::RunError).
+        pub fn run<'o>(session: &'o mut Session<'_>, _: Inputs<'_>) -> Result<Outputs<'o>, $crate::RunError> {
+            session.run()?;
+            Ok(outputs(session))
+        }
     };
 }
 
@@ -93,12 +248,12 @@ macro_rules! include_model {
 /// The text behind `=` is the model's name in the bundle. `BYTES` is the file, `ARENA_BYTES` and `Arena` serve all that are named.
 #[macro_export]
 macro_rules! include_bundle {
-    ($visibility:vis mod $name:ident = $path:literal $(, $model:ident = $entry:literal)+ $(,)?) => {
+    ($visibility:vis mod $name:ident = $path:literal $(, $model:ident = $entry:literal)+ , loaded $(,)?) => {
         $crate::include_bundle!(
-            $visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path) $(, $model = $entry)+
+            $visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path) $(, $model = $entry)+ , loaded
         );
     };
-    ($visibility:vis mod $name:ident = $path:expr $(, $model:ident = $entry:literal)+ $(,)?) => {
+    ($visibility:vis mod $name:ident = $path:expr $(, $model:ident = $entry:literal)+ , loaded $(,)?) => {
         #[allow(dead_code, missing_docs, unreachable_pub, unused_qualifications)]
         $visibility mod $name {
             static FILE: $crate::embed::File<{ include_bytes!($path).len() }> =
@@ -122,6 +277,19 @@ macro_rules! include_bundle {
                     $crate::__model!($crate::embed::entry(&super::FILE.0, $entry));
                 }
             )+
+        }
+    };
+    ($visibility:vis mod $name:ident = $path:literal $(, $model:ident = $entry:literal)+ $(,)?) => {
+        $crate::include_bundle!(
+            $visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path) $(, $model = $entry)+
+        );
+    };
+    ($visibility:vis mod $name:ident = $path:expr $(, $model:ident = $entry:literal)+ $(,)?) => {
+        #[allow(dead_code, missing_docs, unreachable_pub, unused_imports, unused_qualifications, clippy::all)]
+        $visibility mod $name {
+            $crate::__include! { [$path] [$($model = $entry),+] }
+
+            $crate::__arena!();
         }
     };
 }

@@ -79,6 +79,9 @@ pub mod bundle;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod cells;
 pub mod codes;
+#[cfg(feature = "include")]
+#[doc(hidden)]
+pub mod compiled;
 #[cfg(feature = "cores")]
 #[allow(unsafe_code)]
 pub mod cores;
@@ -124,6 +127,11 @@ pub mod verify;
 
 #[cfg(feature = "accelerators")]
 pub use accelerators::{Accelerator, Job, JobOperand, JobParts, Poll};
+/// The procedural macro behind [`include_model!`].
+#[cfg(feature = "include")]
+#[doc(hidden)]
+pub use arenite_include::compile as __compile;
+
 pub use align::{ARENA_ALIGN, MODEL_ALIGN};
 #[cfg(any(feature = "pack", feature = "accelerators"))]
 pub use arena::Access;

@@ -554,6 +554,19 @@ macro_rules! kernels {
 pub(crate) use kernels;
 kernels!(table);
 
+/// Types of the kernels, by their names: compiled models call them.
+#[cfg(feature = "include")]
+pub mod types {
+    use super::*;
+
+    macro_rules! named {
+        ($($id:literal $variant:ident $backend:ident $kernel:ty;)*) => {
+            $(#[expect(missing_docs, reason = "each is documented at its implementation")] pub type $variant = $kernel;)*
+        };
+    }
+    kernels!(named);
+}
+
 /// Whether `K` and this build have the kernel; constant, so that what is not linked is not compiled in.
 const fn links<K: Kernels>(id: u8, backend: Backend) -> bool {
     K::SET.has(id) && backend.available()

@@ -1,0 +1,42 @@
+//! Models that are compiled: what [`include_model!`](crate::include_model) writes of a file is made of these.
+//!
+//! The macro has checked the file as [`Model::load`](crate::Model::load) does, on the machine that compiled the program, and has written each step's parameters as
+//! a constant and the step as a call of its kernel. A session has nothing left to decode, to check or to choose.
+
+pub mod names;
+mod ports;
+mod session;
+
+pub use heapless::Vec;
+
+pub use crate::arena::Mem;
+pub use crate::blob::StateInit;
+pub use crate::cells::Block;
+pub use crate::kernels::api::kernel::Kernel;
+pub use crate::kernels::table::{KernelId, types as kernel};
+pub use crate::typed::Described;
+pub use names as op;
+pub use ports::{Inputs, Outputs, PortPlace};
+pub use session::{Memory, Memories, Network, Session};
+
+/// Weights where kernels want them.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Weights<const N: usize>(pub [u8; N]);
+
+/// Runs a step. Load has checked it: that no operand of it is out of bounds is known when the program is compiled.
+#[inline(always)]
+pub fn compute<K: Kernel>(op: &K::Op, mem: &Mem<'_>) {
+    let _ = K::run(op, mem);
+}
+
+/// Whether this build has a step's kernel.
+///
+/// # Panics
+/// Where it has not: an error of the compiler.
+#[track_caller]
+pub const fn linked(kernel: KernelId) {
+    if !kernel.backend().available() {
+        crate::embed::refuse(kernel.backend());
+    }
+}
