@@ -1,12 +1,12 @@
 //! The module of a model, as Rust.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use arenite_checks::kernels::api::candidate::Candidate;
 use arenite_checks::kernels::api::kernel::Kernel;
 use arenite_checks::kernels::table::KernelVisitor;
 use arenite_checks::{DType, KernelId, MAX_REGIONS, Model, Port, Slot, StateInit};
-use serde::Serialize;
 
 use crate::rust::expression;
 
@@ -165,39 +165,45 @@ fn element(dtype: DType) -> &'static str {
 
 /// The steps: parameters and a function for each. Gives their number.
 fn steps(text: &mut String, model: &Model<'_>) -> Result<usize, String> {
-    let mut count = 0;
+    let mut steps = Vec::new();
+    let mut pieces = BTreeMap::new();
     for record in model.steps() {
         let (number, parameters) = record.ok_or("a step does not decode")?;
         let kernel = KernelId::from_u8(number).ok_or("a step has an unknown kernel")?;
-        let op = kernel.visit(Expression(parameters))?;
+        let (op, taken) = kernel.visit(Written(parameters, model.weights()))?;
+        *pieces.entry(number).or_insert(0) |= taken;
+        steps.push((kernel, op));
+    }
+    for number in pieces.keys() {
+        let name = KernelId::from_u8(*number).map_or("", KernelId::name);
+        put(text, format_args!("const _: () = rt::linked(rt::KernelId::{name});"));
+    }
+    for (at, (kernel, op)) in steps.iter().enumerate() {
         let name = kernel.name();
+        let pieces = pieces.get(&(*kernel as u8)).unwrap_or(&u32::MAX);
         put(
             text,
             format_args!(
-                "const _: () = rt::linked(rt::KernelId::{name});\n\
-                 static STEP_{count}: <rt::kernel::{name} as rt::Kernel>::Op = {op};\n\
-                 fn step_{count}(mem: &rt::Mem<'_>) {{ rt::compute::<rt::kernel::{name}>(&STEP_{count}, mem) }}"
+                "static STEP_{at}: <rt::kernel::{name} as rt::Kernel>::Op = {op};\n\
+                 fn step_{at}(mem: &rt::Mem<'_>) {{ let _ = rt::run::{name}(&STEP_{at}, mem, {pieces}); }}"
             ),
         );
-        count += 1;
     }
-    Ok(count)
+    Ok(steps.len())
 }
 
-/// Parameters of a step as the expression of them.
-struct Expression<'a>(&'a [u8]);
+/// A step's parameters and the weights: the expression of the former, and the pieces of its kernel's code that it takes.
+struct Written<'a>(&'a [u8], &'a [u8]);
 
-impl KernelVisitor for Expression<'_> {
-    type Output = Result<String, String>;
+impl KernelVisitor for Written<'_> {
+    type Output = Result<(String, u32), String>;
 
     fn visit<K: Candidate>(self) -> Self::Output {
-        written::<<K as Kernel>::Op>(self.0)
+        let Self(parameters, weights) = self;
+        let op: <K as Kernel>::Op =
+            postcard::from_bytes(parameters).map_err(|error| format!("a step does not decode: {error}"))?;
+        Ok((expression(&op).map_err(|error| error.to_string())?, K::pieces(&op, weights)))
     }
-}
-
-fn written<O: Serialize + serde::de::DeserializeOwned>(parameters: &[u8]) -> Result<String, String> {
-    let op: O = postcard::from_bytes(parameters).map_err(|error| format!("a step does not decode: {error}"))?;
-    expression(&op).map_err(|error| error.to_string())
 }
 
 fn network(text: &mut String, model: &Model<'_>, steps: usize, regions: [usize; MAX_REGIONS], ports: [&[Described]; 2]) {

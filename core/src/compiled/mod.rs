@@ -13,22 +13,16 @@ pub use crate::arena::Mem;
 pub use crate::blob::StateInit;
 pub use crate::cells::Block;
 pub use crate::kernels::api::kernel::Kernel;
-pub use crate::kernels::table::{KernelId, types as kernel};
+pub use crate::kernels::table::{KernelId, runs as run, types as kernel};
 pub use crate::typed::Described;
 pub use names as op;
 pub use ports::{Inputs, Outputs, PortPlace};
 pub use session::{Memory, Memories, Network, Session};
 
 /// Weights where kernels want them.
-#[repr(C, align(64))]
+#[repr(C, align(16))]
 #[derive(Debug)]
 pub struct Weights<const N: usize>(pub [u8; N]);
-
-/// Runs a step. Load has checked it: that no operand of it is out of bounds is known when the program is compiled.
-#[inline(always)]
-pub fn compute<K: Kernel>(op: &K::Op, mem: &Mem<'_>) {
-    let _ = K::run(op, mem);
-}
 
 /// Whether this build has a step's kernel.
 ///

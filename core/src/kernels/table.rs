@@ -567,6 +567,22 @@ pub mod types {
     kernels!(named);
 }
 
+/// [`Kernel::run_pieces`] of the kernels, by their names. No generic code, so that it is compiled with this crate's optimisation.
+#[cfg(feature = "include")]
+pub mod runs {
+    use super::*;
+
+    macro_rules! run {
+        ($($id:literal $variant:ident $backend:ident $kernel:ty;)*) => {$(
+            #[expect(missing_docs, non_snake_case, reason = "each is documented at its implementation")]
+            pub fn $variant(op: &<$kernel as Kernel>::Op, mem: &Mem<'_>, pieces: u32) -> Option<()> {
+                <$kernel as Kernel>::run_pieces(op, mem, pieces)
+            }
+        )*};
+    }
+    kernels!(run);
+}
+
 /// Whether `K` and this build have the kernel; constant, so that what is not linked is not compiled in.
 const fn links<K: Kernels>(id: u8, backend: Backend) -> bool {
     K::SET.has(id) && backend.available()

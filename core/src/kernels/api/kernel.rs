@@ -54,4 +54,12 @@ pub trait Kernel {
 
     /// Computes the step. `None` where an operand is out of bounds, which a successful load excludes.
     fn run(op: &Self::Op, mem: &Mem<'_>) -> Option<()>;
+
+    /// As [`Kernel::run`], by the pieces of its code whose bits are set: those that `Candidate::pieces` says. A compiled model gives the same constant to all
+    /// steps of a kernel, so that the linker's optimiser sees what none of them takes.
+    #[inline(always)]
+    fn run_pieces(op: &Self::Op, mem: &Mem<'_>, pieces: u32) -> Option<()> {
+        let _ = pieces;
+        Self::run(op, mem)
+    }
 }

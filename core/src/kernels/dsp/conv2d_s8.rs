@@ -15,6 +15,7 @@
 use core::ops::RangeInclusive;
 
 use super::channel_record;
+use super::conv2d_s8_pieces as pieces;
 use super::conv2d_s8_loops::{ConvBlockArgs, Loops, Separate};
 use super::im2col_s16::{widen_columns, widen_pixel};
 use super::im2col_s16_loops::{Im2col4Args, widen_4};
@@ -67,7 +68,11 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        run::<Separate>(op, mem, |g| needs(g, op.form), 0)
+        run::<Separate>(op, mem, |g| needs(g, op.form), 0, u32::MAX)
+    }
+
+    fn run_pieces(op: &PackedConv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
+        run_pieces::<Separate>(op, mem, pieces)
     }
 }
 
@@ -105,13 +110,25 @@ fn stream_words(pairs: u32) -> u32 {
     2 + pairs + 2 * channel_record::WORDS as u32
 }
 
-/// The step, in the loops for its stream, `share` weights of which share a factor; `needs`: what its kernel says.
+/// As [`run`], by some pieces of its code.
+#[inline(always)]
+pub(super) fn run_pieces<L: Loops>(op: &PackedConv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
+    if pieces::are_points(pieces) {
+        let pairs = u32::from(op.window.input[2]).div_ceil(2);
+        let stream = 4 * stream_words(pairs) * u32::from(op.window.output[2]).div_ceil(2);
+        return pieces::points::<L>(op, mem, stream, 0, pieces & pieces::STAGED != 0);
+    }
+    run::<L>(op, mem, |g| needs(g, op.form), 0, pieces)
+}
+
+/// The step, in the loops for its stream, `share` weights of which share a factor; `needs`: what its kernel says; `pieces`: what it takes of the code.
 #[inline(always)]
 pub(super) fn run<L: Loops>(
     op: &PackedConv2dS8,
     mem: &Mem<'_>,
     needs: impl Fn(&Geometry) -> Needs,
     share: u32,
+    pieces: u32,
 ) -> Option<()> {
     let g = Geometry::of(op);
     let needs = needs(&g);
@@ -129,7 +146,7 @@ pub(super) fn run<L: Loops>(
             weights.as_ptr(),
             output,
             scratch.as_mut_ptr(),
-            share,
+            (share, pieces),
         )
     };
     Some(())
@@ -150,6 +167,10 @@ impl Candidate for S8 {
     fn pack(job: &Job<'_>, _: &PackedConv2dS8, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
         let (op, plain) = job.conv2d_s8()?;
         pack(&op, plain.weights, plain.channels, packed).map(|_| ())
+    }
+
+    fn pieces(op: &PackedConv2dS8, _: &[u8]) -> u32 {
+        pieces::of(op)
     }
 
     fn bound(op: &PackedConv2dS8, _: &Machine) -> Option<u64> {
@@ -317,11 +338,12 @@ unsafe fn convolve<L: Loops>(
     stream: *const u32,
     output: *mut i8,
     scratch: *mut u32,
-    share: u32,
+    (share, pieces): (u32, u32),
 ) {
+    let has = |piece: u32| pieces & piece != 0;
     let pairs = g.pairs.next_multiple_of(L::PAIRS);
     let [height, width, channels] = g.output;
-    let staged = g.staged();
+    let staged = if has(pieces::STAGED) { g.staged() } else { 0 };
     let stage = scratch.wrapping_add(pairs * g.lanes()).cast::<i8>();
     let stride = if staged > 0 { staged } else { channels };
     let mut block = ConvBlockArgs {
@@ -344,7 +366,7 @@ unsafe fn convolve<L: Loops>(
         // SAFETY: `pairs * pixels` words of scratch are widened; the loops write `pixels` output pixels of `channels`, or of one more into
         // the stage.
         unsafe {
-            if pixels == 4 {
+            if has(pieces::FOUR) && (!has(pieces::ONE) || pixels == 4) {
                 L::mac_4x2(&block)
             } else {
                 L::mac_1x2(&block)
@@ -355,7 +377,7 @@ unsafe fn convolve<L: Loops>(
         }
         out = out.wrapping_add(pixels * channels);
     };
-    let direct = g.dilation[1] == 1 || g.kernel[1] == 1;
+    let direct = has(pieces::ROWS) && g.is_direct();
     let alone = if direct { g.alone() } else { 0 };
     let mut windows = Im2col4Args {
         to: scratch,
@@ -373,11 +395,7 @@ unsafe fn convolve<L: Loops>(
         let mut left = height * width;
         while left > 0 {
             let (top, column) = g.corner(y, x);
-            let rows = if direct && left >= 4 && x >= from {
-                g.rows_inside(top)
-            } else {
-                0..0
-            };
+            let rows = g.rows_at_once(direct && left >= 4 && x >= from, top);
             let mut pixels = if rows.is_empty() {
                 0
             } else {
@@ -385,7 +403,7 @@ unsafe fn convolve<L: Loops>(
             };
             if pixels > 0 {
                 // Four whole windows of a row at a time. What of them lies above or below the image stays in scratch.
-                if rows.len() < g.runs {
+                if has(pieces::OUTSIDE) && rows.len() < g.runs {
                     let outside = sxtb16(u32::from_ne_bytes([g.zero_point as u8; 4]));
                     // SAFETY: the words of four pixels.
                     (0..pairs * 4).for_each(|word| unsafe { *scratch.add(word) = outside });
@@ -412,7 +430,7 @@ unsafe fn convolve<L: Loops>(
                     let (top, column) = g.corner(y, x);
                     // SAFETY: what lies outside the image is not read.
                     unsafe {
-                        if g.shares_words(column) {
+                        if has(pieces::COLUMNS) && (!has(pieces::PIXELS) || g.shares_words(column)) {
                             widen_columns(g, scratch.add(pixel), pixels, image, top, column);
                         } else {
                             widen_pixel(g, scratch.add(pixel), pixels, image, top, column);

@@ -41,6 +41,10 @@ const TILE: u32 = 128;
 #[cfg(any(test, packing))]
 const LEAST_SAVED: u32 = 1024;
 
+/// Pieces of the code: rows that are widened whole, and by tiles.
+const WHOLE: u32 = 1;
+const TILES: u32 = 2;
+
 /// int8, one pixel.
 #[derive(Debug)]
 pub struct S8;
@@ -85,6 +89,11 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
+        Self::run_pieces(op, mem, u32::MAX)
+    }
+
+    #[inline(always)]
+    fn run_pieces(op: &PackedConv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
         let needs = Self::needs(op);
         let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
         let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
@@ -98,7 +107,7 @@ impl Kernel for S8 {
             );
             // SAFETY: a pixel of each; weights and scratch are what the step needs.
             unsafe {
-                if by_tiles(&op.window) {
+                if pieces & WHOLE == 0 || pieces & TILES != 0 && by_tiles(&op.window) {
                     tiles(
                         &op.window,
                         x.as_ptr(),
@@ -127,6 +136,10 @@ impl Candidate for S8 {
     fn pack(job: &Job<'_>, _: &PackedConv2dS8, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
         let (op, plain) = job.conv2d_s8()?;
         pack(&op, plain.weights, plain.channels, packed).map(|_| ())
+    }
+
+    fn pieces(op: &PackedConv2dS8, _: &[u8]) -> u32 {
+        if by_tiles(&op.window) { TILES } else { WHOLE }
     }
 
     fn bound(op: &PackedConv2dS8, _: &Machine) -> Option<u64> {
@@ -409,7 +422,7 @@ unsafe fn tiles(window: &Window2d, x: *const i8, y: *mut i8, stream: *const u32,
 ///
 /// # Safety
 /// `len` bytes are readable, a word for every two of them writable.
-unsafe fn widen(src: *const i8, dst: *mut u32, len: usize) {
+pub(super) unsafe fn widen(src: *const i8, dst: *mut u32, len: usize) {
     let (mut word, mut pair) = (src.cast::<u32>(), dst);
     // SAFETY: whole words of the bytes, then the others.
     unsafe {

@@ -9,6 +9,7 @@ pub mod add_s8_linear;
 mod channel_record;
 pub mod conv2d_s8;
 mod conv2d_s8_loops;
+mod conv2d_s8_pieces;
 pub mod conv2d_s8_paired;
 mod conv2d_s8_paired_loops;
 pub mod conv2d_s8_w4;

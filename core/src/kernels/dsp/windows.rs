@@ -179,6 +179,18 @@ impl Geometry {
         (at(y, 0), at(x, 1))
     }
 
+    /// Whether rows of a window are runs of bytes.
+    #[inline(always)]
+    pub(super) fn is_direct(&self) -> bool {
+        self.dilation[1] == 1 || self.kernel[1] == 1
+    }
+
+    /// Rows of a window from row `top` of the input on that are read for four pixels at once, none unless `direct`.
+    #[inline(always)]
+    pub(super) fn rows_at_once(&self, direct: bool, top: isize) -> Range<usize> {
+        if direct { self.rows_inside(top) } else { 0..0 }
+    }
+
     /// [`pixels_alone`].
     pub(super) fn alone(&self) -> usize {
         pixels_alone(self.output, self.inside)
