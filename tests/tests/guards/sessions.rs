@@ -2,7 +2,7 @@
 
 use super::*;
 
-arenite::include_model!(mod accumulator = "models/stateful/accumulator.bin");
+arenite::include_model!(mod accumulator = "models/stateful/accumulator.bin", loaded);
 
 #[test]
 fn every_reason_to_refuse_memory_is_given_for_its_cause() {

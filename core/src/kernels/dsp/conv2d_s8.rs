@@ -118,7 +118,7 @@ pub(super) fn run_pieces<L: Loops>(op: &PackedConv2dS8, mem: &Mem<'_>, pieces: u
         let stream = 4 * stream_words(pairs) * u32::from(op.window.output[2]).div_ceil(2);
         return pieces::points::<L>(op, mem, stream, 0, pieces & pieces::STAGED != 0);
     }
-    run::<L>(op, mem, |g| needs(g, op.form), 0, pieces)
+    run_with::<L>((op, &Geometry::known(op)), mem, |g| needs(g, op.form), 0, pieces)
 }
 
 /// The step, in the loops for its stream, `share` weights of which share a factor; `needs`: what its kernel says; `pieces`: what it takes of the code.
@@ -130,8 +130,19 @@ pub(super) fn run<L: Loops>(
     share: u32,
     pieces: u32,
 ) -> Option<()> {
-    let g = Geometry::of(op);
-    let needs = needs(&g);
+    run_with::<L>((op, &Geometry::of(op)), mem, needs, share, pieces)
+}
+
+/// As [`run`], of this geometry.
+#[inline(always)]
+fn run_with<L: Loops>(
+    (op, g): (&PackedConv2dS8, &Geometry),
+    mem: &Mem<'_>,
+    needs: impl Fn(&Geometry) -> Needs,
+    share: u32,
+    pieces: u32,
+) -> Option<()> {
+    let needs = needs(g);
     let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
     let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
     let weights = mem.weights::<u32>(op.weights, needs.weights / 4)?;
@@ -140,7 +151,7 @@ pub(super) fn run<L: Loops>(
     // SAFETY: `needs` and the window's lengths are what `convolve` reads and writes.
     unsafe {
         convolve::<L>(
-            &g,
+            g,
             op.form,
             input,
             weights.as_ptr(),
@@ -331,6 +342,7 @@ impl Channel {
 ///
 /// # Safety
 /// `input` and `output` are readable and writable for the window's lengths, `stream` and `scratch` for what `needs` says; `scratch` overlaps neither.
+#[inline(always)]
 unsafe fn convolve<L: Loops>(
     g: &Geometry,
     form: Form,

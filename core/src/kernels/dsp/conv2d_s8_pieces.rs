@@ -3,7 +3,9 @@
 use super::conv2d_s8::copy;
 use super::conv2d_s8_loops::{ConvBlockArgs, Loops};
 use super::linear_s8::widen;
-use super::windows::{Geometry, pointwise_pixels, staged_stride};
+#[cfg(any(test, packing))]
+use super::windows::{Geometry, pointwise_pixels};
+use super::windows::staged_stride;
 use crate::arena::Mem;
 use crate::ops::packed_conv2d::PackedConv2dS8;
 

@@ -113,6 +113,12 @@ pub(super) struct Geometry {
 impl Geometry {
     #[inline(never)]
     pub(super) fn of(op: &PackedConv2dS8) -> Self {
+        Self::known(op)
+    }
+
+    /// As [`Geometry::of`], where the step is a constant: so is what follows from it.
+    #[inline(always)]
+    pub(super) fn known(op: &PackedConv2dS8) -> Self {
         let window = &op.window;
         let layout = Layout::of(window);
         let (mut input, mut output) = (three::<_, usize>(window.input), three::<_, usize>(window.output));
