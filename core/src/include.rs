@@ -44,6 +44,7 @@
 /// | `set_inputs`, `outputs` | the two ends of `run`, around `Session::step` |
 /// | `Session<'_>`, `Input`, `Inputs<'_>`, `Output`, `Outputs<'_>` | types; the session has the methods of [`Session`](crate::Session) that read no file |
 /// | `Memory`, `Arena`, `ARENA_BYTES`, `STATE_BYTES` | what the model needs; `take()` gives the static `Memory` once |
+/// | `self_test(&mut Session)`, `verify_weights()` | the file's self-test (`pack --self-test`); whether the weights in flash are what they were |
 /// | `quantize(f32)`, `dequantize(…)` | to and from the elements of the first input and output; others by `INPUTS` and `OUTPUTS` |
 /// | `INPUTS`, `OUTPUTS`, `LABELS` | names, shapes, scales ([`Described`](crate::Described)); class labels (`pack --labels`) |
 ///
@@ -53,7 +54,7 @@
 /// # A file that is read when the program runs
 ///
 /// `include_model!(mod kws = "kws.bin", loaded)` embeds the file as it is, and links the kernels that it needs and what loads it: for files that are replaced
-/// in the field, for several cores and accelerators, canaries and self-tests. Instead of the above
+/// in the field, for several cores and accelerators, and canaries. Instead of the above
 ///
 /// | item | what it is |
 /// | --- | --- |
@@ -116,133 +117,6 @@ macro_rules! __include {
         compile_error!(
             "arenite's feature `include`, which compiles models, is off: turn it on, or say `loaded` behind the path: include_model!(mod net = \"net.bin\", loaded)"
         );
-    };
-}
-
-/// Items that the modules of compiled models have in common. `one`: all of the arena is one memory; `set`: the inputs of a run are its arguments.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __compiled {
-    ($regions:ident $run:ident) => {
-        /// A session of this model.
-        pub type Session<'s> = $crate::compiled::Session<'s, Network>;
-
-        $crate::__compiled_memory!($regions);
-        $crate::__compiled_run!($run);
-
-        /// Opens a session in slices, which are checked: see [`Session::new`]. A model of several regions takes one for each.
-        ///
-        /// # Errors
-        /// [`SessionError`](arenite::SessionError).
-        pub fn open_in<'s>(
-            arenas: impl Into<$crate::Arenas<'s>>,
-            state: &'s mut [u8],
-        ) -> Result<Session<'s>, $crate::SessionError> {
-            Session::new(arenas, state)
-        }
-
-        /// Sets inputs for the next run.
-        pub fn set_inputs(session: &mut Session<'_>, inputs: Inputs<'_>) {
-            $crate::compiled::Inputs::set(inputs, session)
-        }
-
-        /// The outputs, behind a run.
-        pub fn outputs<'o>(session: &'o Session<'_>) -> Outputs<'o> {
-            $crate::compiled::Outputs::of(session)
-        }
-
-        /// The element of the first input nearest to a real number.
-        pub fn quantize(real: f32) -> InputElement {
-            INPUTS.first().map_or(Default::default(), |input| input.quantize(real))
-        }
-
-        /// The real number that an element of the first output stands for.
-        pub fn dequantize(stored: OutputElement) -> f32 {
-            OUTPUTS.first().map_or(0.0, |output| output.dequantize(stored))
-        }
-    };
-}
-
-/// Memory of a compiled model.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __compiled_memory {
-    (several) => {};
-    (one) => {
-        $crate::__arena!();
-
-        /// Memory for arena and state.
-        pub struct Memory {
-            arena: $crate::compiled::Block<ARENA_BYTES>,
-            state: $crate::compiled::Block<STATE_BYTES>,
-        }
-
-        impl Memory {
-            /// Zeroed memory.
-            pub const fn new() -> Self {
-                Self {
-                    arena: $crate::compiled::Block([0; ARENA_BYTES]),
-                    state: $crate::compiled::Block([0; STATE_BYTES]),
-                }
-            }
-
-            /// The arena, and the state.
-            pub fn bytes(&mut self) -> (&mut [u8], &mut [u8]) {
-                (&mut self.arena.0, &mut self.state.0)
-            }
-        }
-
-        static MEMORY: $crate::Once<Memory> = $crate::Once::new(Memory::new());
-
-        /// The module's own memory; `None` for all but the first who ask.
-        pub fn take() -> Option<&'static mut Memory>
-        where
-            for<'a> $crate::ThisCore: $crate::TakesOnce<'a>,
-        {
-            MEMORY.take()
-        }
-
-        /// Opens a session in the module's own memory; `None` for all but the first who ask.
-        #[inline(always)]
-        pub fn session() -> Option<Session<'static>>
-        where
-            for<'a> $crate::ThisCore: $crate::TakesOnce<'a>,
-        {
-            take().map(open)
-        }
-
-        /// Opens a session in this memory.
-        #[inline(always)]
-        pub fn open(memory: &mut Memory) -> Session<'_> {
-            let Memory { arena, state } = memory;
-            let memory = $crate::compiled::Memory::fit(arena, state);
-            let mut session = Session::on(memory);
-            session.reset_state();
-            session
-        }
-    };
-}
-
-/// Runs of a compiled model.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __compiled_run {
-    (set) => {
-        /// Sets inputs, runs, and gives the outputs.
-        #[inline(always)]
-        pub fn run<'o>(session: &'o mut Session<'_>, inputs: Inputs<'_>) -> Outputs<'o> {
-            session.run_typed(inputs)
-        }
-    };
-    (unset) => {
-        /// Runs on inputs that [`Session::set_values`] has set, and gives the outputs.
-        ///
-        /// # Errors
-        /// [`RunError::InputMissing`](arenite::RunError).
-        pub fn run<'o>(session: &'o mut Session<'_>, _: Inputs<'_>) -> Result<Outputs<'o>, $crate::RunError> {
-            session.run()?;
-            Ok(outputs(session))
-        }
     };
 }
 

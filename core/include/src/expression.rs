@@ -32,15 +32,19 @@ fn add(expression: TokenStream, all: &mut Evaluated) -> Result<(), String> {
             all.text += &literal_text(&literal.to_string())?;
             Ok(())
         }
-        [TokenTree::Ident(name), TokenTree::Punct(bang), TokenTree::Group(arguments)] if bang.as_char() == '!' => {
-            call(&name.to_string(), arguments, all)
-        }
+        [
+            TokenTree::Ident(name),
+            TokenTree::Punct(bang),
+            TokenTree::Group(arguments),
+        ] if bang.as_char() == '!' => call(&name.to_string(), arguments, all),
         // `core::env!` and its like.
-        [.., TokenTree::Punct(colon), TokenTree::Ident(name), TokenTree::Punct(bang), TokenTree::Group(arguments)]
-            if colon.as_char() == ':' && bang.as_char() == '!' =>
-        {
-            call(&name.to_string(), arguments, all)
-        }
+        [
+            ..,
+            TokenTree::Punct(colon),
+            TokenTree::Ident(name),
+            TokenTree::Punct(bang),
+            TokenTree::Group(arguments),
+        ] if colon.as_char() == ':' && bang.as_char() == '!' => call(&name.to_string(), arguments, all),
         _ => Err(format!(
             "`{expression}` is no path that include_model! evaluates: it takes a literal, env! and concat! of these"
         )),
@@ -60,7 +64,9 @@ fn call(name: &str, arguments: &Group, all: &mut Evaluated) -> Result<(), String
             })?;
             Ok(())
         }
-        _ => Err(format!("`{name}!` is no macro that include_model! evaluates: it takes env! and concat!")),
+        _ => Err(format!(
+            "`{name}!` is no macro that include_model! evaluates: it takes env! and concat!"
+        )),
     }
 }
 

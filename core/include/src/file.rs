@@ -69,7 +69,11 @@ pub(crate) fn model(file: &Aligned) -> Result<Model<'_>, String> {
     if model.cores() > 1 {
         return loaded("the model is for several cores, which the loaded form alone runs on");
     }
-    if model.steps().flatten().any(|(kernel, _)| kernel == KernelId::EthosU as u8) {
+    if model
+        .steps()
+        .flatten()
+        .any(|(kernel, _)| kernel == KernelId::EthosU as u8)
+    {
         return loaded("the model has commands of an Ethos-U, which the loaded form alone hands over");
     }
     Ok(model)

@@ -19,7 +19,9 @@ use expression::{Evaluated, evaluate};
 pub fn compile(input: TokenStream) -> TokenStream {
     match compiled(input) {
         Ok(items) => items,
-        Err(reason) => format!("::core::compile_error!({reason:?});").parse().unwrap_or_default(),
+        Err(reason) => format!("::core::compile_error!({reason:?});")
+            .parse()
+            .unwrap_or_default(),
     }
 }
 
@@ -79,7 +81,9 @@ fn bundle(runtime: &TokenStream, path: Evaluated, entries: TokenStream) -> Resul
 
 /// What is wrong, with the file's name.
 fn naming(path: &str, reason: String) -> String {
-    let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
+    let name = Path::new(path)
+        .file_name()
+        .map_or(path.into(), |name| name.to_string_lossy());
     format!("{name}: {reason}")
 }
 
@@ -130,8 +134,11 @@ fn named_entries(entries: TokenStream) -> Result<Vec<(String, String)>, String> 
 
 fn parsed(text: &str) -> TokenStream {
     text.parse().unwrap_or_else(|error| {
-        format!("::core::compile_error!({:?});", format!("arenite_include wrote what does not parse: {error}"))
-            .parse()
-            .unwrap_or_default()
+        format!(
+            "::core::compile_error!({:?});",
+            format!("arenite_include wrote what does not parse: {error}")
+        )
+        .parse()
+        .unwrap_or_default()
     })
 }

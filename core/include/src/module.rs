@@ -23,7 +23,9 @@ pub(crate) fn items(model: &Model<'_>, file: &[u8], shared: Option<&str>) -> Res
     let [inputs, outputs] = [header.inputs, header.outputs].map(usize::from);
     let find = |port: Option<Port<'_>>| port.map(owned).ok_or_else(|| "a port does not decode".to_owned());
     let inputs: Vec<Described> = (0..inputs).map(|at| find(model.input(at))).collect::<Result<_, _>>()?;
-    let outputs: Vec<Described> = (0..outputs).map(|at| find(model.output(at))).collect::<Result<_, _>>()?;
+    let outputs: Vec<Described> = (0..outputs)
+        .map(|at| find(model.output(at)))
+        .collect::<Result<_, _>>()?;
     let regions: [usize; MAX_REGIONS] = std::array::from_fn(|region| model.arena_bytes(region));
     let state = model.state_bytes();
     constants(&mut text, regions, state, [&inputs, &outputs], &labels(model, file)?);
@@ -34,6 +36,10 @@ pub(crate) fn items(model: &Model<'_>, file: &[u8], shared: Option<&str>) -> Res
     }
     let steps = steps(&mut text, model)?;
     network(&mut text, model, steps, regions, [&inputs, &outputs]);
+    put(
+        &mut text,
+        format_args!("const WEIGHTS_CRC: u32 = {};", crc32(model.weights())),
+    );
     let test = section(file, header.self_test.offset, header.self_test.len);
     put(&mut text, format_args!("const SELF_TEST: &[u8] = {};", bytes(test)));
     Ok(text)
@@ -41,7 +47,11 @@ pub(crate) fn items(model: &Model<'_>, file: &[u8], shared: Option<&str>) -> Res
 
 /// The static of a model's weights.
 pub(crate) fn weights(name: &str, weights: &[u8]) -> String {
-    format!("pub(crate) static {name}: rt::Weights<{}> = rt::Weights(*{});", weights.len(), bytes(weights))
+    format!(
+        "static {name}: rt::Weights<{}> = rt::Weights(*{});",
+        weights.len(),
+        bytes(weights)
+    )
 }
 
 /// How the macro `__compiled!` is told of a model: whether its arena is one, and whether a run can be refused.
@@ -50,7 +60,11 @@ pub(crate) fn forms(model: &Model<'_>) -> [&'static str; 2] {
     let header = model.header();
     [
         if one_region { "one" } else { "several" },
-        if usize::from(header.inputs) <= TUPLE { "set" } else { "unset" },
+        if usize::from(header.inputs) <= TUPLE {
+            "set"
+        } else {
+            "unset"
+        },
     ]
 }
 
@@ -106,18 +120,38 @@ impl Described {
     }
 }
 
-fn constants(text: &mut String, regions: [usize; MAX_REGIONS], state: usize, ports: [&[Described]; 2], labels: &[String]) {
-    put(text, format_args!("/// Bytes of arena that the model needs.\npub const ARENA_BYTES: usize = {};", regions[0]));
-    put(text, format_args!("/// Bytes of state that the model needs.\npub const STATE_BYTES: usize = {state};"));
+fn constants(
+    text: &mut String,
+    regions: [usize; MAX_REGIONS],
+    state: usize,
+    ports: [&[Described]; 2],
+    labels: &[String],
+) {
+    put(
+        text,
+        format_args!(
+            "/// Bytes of arena that the model needs.\npub const ARENA_BYTES: usize = {};",
+            regions[0]
+        ),
+    );
+    put(
+        text,
+        format_args!("/// Bytes of state that the model needs.\npub const STATE_BYTES: usize = {state};"),
+    );
     for (name, about, ports) in [("INPUTS", "inputs", ports[0]), ("OUTPUTS", "outputs", ports[1])] {
         let all: Vec<String> = ports.iter().map(Described::constant).collect();
         let (count, all) = (all.len(), all.join(", "));
-        put(text, format_args!("/// The {about}.\npub const {name}: [rt::Described; {count}] = [{all}];"));
+        put(
+            text,
+            format_args!("/// The {about}.\npub const {name}: [rt::Described; {count}] = [{all}];"),
+        );
     }
     let count = labels.len();
     put(
         text,
-        format_args!("/// The class labels; none where the file has none.\npub const LABELS: [&str; {count}] = {labels:?};"),
+        format_args!(
+            "/// The class labels; none where the file has none.\npub const LABELS: [&str; {count}] = {labels:?};"
+        ),
     );
 }
 
@@ -138,7 +172,12 @@ fn types(text: &mut String, ports: [&[Described]; 2]) {
                 ),
             );
         }
-        let numbered = |at: usize| format!("&'{lifetime} {name}{}", if at == 0 { String::new() } else { at.to_string() });
+        let numbered = |at: usize| {
+            format!(
+                "&'{lifetime} {name}{}",
+                if at == 0 { String::new() } else { at.to_string() }
+            )
+        };
         let form = match ports.len() {
             1 => numbered(0),
             count @ 2..=TUPLE => format!("({})", (0..count).map(numbered).collect::<Vec<_>>().join(", ")),
@@ -147,7 +186,9 @@ fn types(text: &mut String, ports: [&[Described]; 2]) {
         };
         put(
             text,
-            format_args!("/// What a run takes or gives: `&{name}`, or a tuple of several.\npub type {name}s<'{lifetime}> = {form};"),
+            format_args!(
+                "/// What a run takes or gives: `&{name}`, or a tuple of several.\npub type {name}s<'{lifetime}> = {form};"
+            ),
         );
     }
 }
@@ -202,11 +243,20 @@ impl KernelVisitor for Written<'_> {
         let Self(parameters, weights) = self;
         let op: <K as Kernel>::Op =
             postcard::from_bytes(parameters).map_err(|error| format!("a step does not decode: {error}"))?;
-        Ok((expression(&op).map_err(|error| error.to_string())?, K::pieces(&op, weights)))
+        Ok((
+            expression(&op).map_err(|error| error.to_string())?,
+            K::pieces(&op, weights),
+        ))
     }
 }
 
-fn network(text: &mut String, model: &Model<'_>, steps: usize, regions: [usize; MAX_REGIONS], ports: [&[Described]; 2]) {
+fn network(
+    text: &mut String,
+    model: &Model<'_>,
+    steps: usize,
+    regions: [usize; MAX_REGIONS],
+    ports: [&[Described]; 2],
+) {
     let list = |each: &dyn Fn(usize) -> String| (0..steps).map(each).collect::<Vec<_>>().join(" ");
     let places = |ports: &[Described]| ports.iter().map(Described::place).collect::<Vec<_>>().join(", ");
     let [a, b, c, d] = regions;
@@ -250,6 +300,12 @@ fn section(file: &[u8], offset: u32, len: u32) -> &[u8] {
     file.get(offset as usize..)
         .and_then(|file| file.get(..len as usize))
         .unwrap_or_default()
+}
+
+/// CRC-32 (ISO-HDLC), bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    let bits = |crc: u32| (0..8).fold(crc, |crc, _| (crc >> 1) ^ if crc & 1 == 1 { 0xEDB8_8320 } else { 0 });
+    !bytes.iter().fold(u32::MAX, |crc, &byte| bits(crc ^ u32::from(byte)))
 }
 
 /// A literal of bytes.

@@ -42,7 +42,9 @@ impl Text {
     }
 
     fn refused(&self, what: &str) -> Unwritable {
-        Unwritable(format!("a step has parameters of the type `{what}`, which include_model! does not write"))
+        Unwritable(format!(
+            "a step has parameters of the type `{what}`, which include_model! does not write"
+        ))
     }
 }
 

@@ -303,7 +303,10 @@ impl<'s, N: Network> Session<'s, N> {
         self.missing &= !bit(index);
         if let Some(place) = N::INPUTS.get(index) {
             let input = place.of_mut(self.memory.region_mut(place.slot.region));
-            input.iter_mut().zip(bytes_of(values)).for_each(|(to, from)| *to = *from);
+            input
+                .iter_mut()
+                .zip(bytes_of(values))
+                .for_each(|(to, from)| *to = *from);
         }
     }
 
@@ -312,9 +315,7 @@ impl<'s, N: Network> Session<'s, N> {
     pub(crate) fn array<T: Number, const LEN: usize>(&self, index: usize) -> &[T; LEN] {
         let place = N::OUTPUTS.get(index);
         let values = place.and_then(|place| cast_slice::<T>(self.at(place)));
-        values
-            .and_then(|values| values.first_chunk())
-            .unwrap_or(T::zeros())
+        values.and_then(|values| values.first_chunk()).unwrap_or(T::zeros())
     }
 
     /// The bytes of a place.
@@ -390,7 +391,9 @@ impl<'s, N: Network> Session<'s, N> {
 
 impl<N: Network> core::fmt::Debug for Session<'_, N> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Session").field("next", &self.next).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("next", &self.next)
+            .finish_non_exhaustive()
     }
 }
 
@@ -412,4 +415,3 @@ impl<N: Network> defmt::Format for Session<'_, N> {
         defmt::write!(f, "session of a compiled model at step {}", self.next);
     }
 }
-

@@ -10,20 +10,23 @@ use cortex_m_rt::entry;
 
 arenite::include_model!(mod model = env!("ARENITE_MODEL"));
 
-/// Inputs that only `main` reads: zeros in memory that takes no flash.
-struct Inputs(UnsafeCell<MaybeUninit<model::Input>>);
-// SAFETY: one thread of execution.
-unsafe impl Sync for Inputs {}
+/// Memory that only `main` uses.
+struct StaticCell<T>(UnsafeCell<T>);
+// SAFETY: one thread of execution, and `main` borrows each once.
+unsafe impl<T> Sync for StaticCell<T> {}
 
-static INPUTS: Inputs = Inputs(UnsafeCell::new(MaybeUninit::zeroed()));
+/// Not `model::session()`, which wants compare-and-swap.
+static MEMORY: StaticCell<model::Memory> = StaticCell(UnsafeCell::new(model::Memory::new()));
+/// Zeros that take no flash.
+static INPUTS: StaticCell<MaybeUninit<model::Input>> = StaticCell(UnsafeCell::new(MaybeUninit::zeroed()));
 
 #[entry]
 fn main() -> ! {
-    if let Some(mut session) = model::session() {
-        // SAFETY: numbers, for which zero bytes are valid; nothing writes them. Opaque, so that they are not known.
-        let inputs: &model::Input = black_box(unsafe { (*INPUTS.0.get()).assume_init_ref() });
-        black_box(model::run(&mut session, inputs));
-    }
+    // SAFETY: `main` runs once.
+    let mut session = model::open(unsafe { &mut *MEMORY.0.get() });
+    // SAFETY: numbers, for which zero bytes are valid; nothing writes them. Opaque, so that neither inputs nor outputs are known.
+    let inputs: &model::Input = black_box(unsafe { (*INPUTS.0.get()).assume_init_ref() });
+    black_box(model::run(&mut session, inputs));
     loop {
         black_box(());
     }

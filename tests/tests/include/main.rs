@@ -91,6 +91,14 @@ fn runs_begin_go_on_and_end_as_those_of_loaded_models() -> Result<(), RunError> 
 }
 
 #[test]
+fn weights_are_those_of_the_program_and_a_file_without_a_self_test_has_none() {
+    assert!(several::verify_weights() && accumulator::verify_weights());
+    let mut memory = several::Memory::new();
+    let missing = arenite::SelfTestError::Missing;
+    assert_eq!(several::self_test(&mut several::open(&mut memory)), Err(missing));
+}
+
+#[test]
 fn memory_that_does_not_fit_is_refused() {
     let mut memory = several::Memory::new();
     let (arena, _) = memory.bytes();
@@ -107,7 +115,10 @@ fn memory_that_does_not_fit_is_refused() {
     // SAFETY: the bytes of an array of integers.
     let (_, longer, _) = unsafe { longer.align_to_mut::<u8>() };
     assert_eq!(refused(&mut longer[..56], &mut []), None);
-    assert_eq!(refused(&mut longer[8..], &mut []), Some(SessionError::ArenaMisaligned { region: 0 }));
+    assert_eq!(
+        refused(&mut longer[8..], &mut []),
+        Some(SessionError::ArenaMisaligned { region: 0 })
+    );
 }
 
 #[test]

@@ -31,6 +31,7 @@ macro_rules! same {
         let mut memory = Box::new(($compiled::Memory::new(), $loaded::Memory::new()));
         let (ours, theirs) = &mut *memory;
         let mut ours = $compiled::open(ours);
+        assert!($compiled::verify_weights(), \"{}\", $name);
         let mut theirs = $loaded::open(theirs).expect(\"a session\");
         let mut seed = 7u32;
         for run in 0..3 {

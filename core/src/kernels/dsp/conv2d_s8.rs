@@ -15,11 +15,12 @@
 use core::ops::RangeInclusive;
 
 use super::channel_record;
-use super::conv2d_s8_pieces as pieces;
 use super::conv2d_s8_loops::{ConvBlockArgs, Loops, Separate};
-use super::im2col_s16::{widen_columns, widen_pixel};
+use super::conv2d_s8_pieces as pieces;
+use super::im2col_s16::{widen_columns, widen_known_columns, widen_pixel};
 use super::im2col_s16_loops::{Im2col4Args, widen_4};
 use super::requantize::{SHIFT, Short};
+use super::staged_output;
 pub use super::windows::pixels_alone;
 use super::windows::{Geometry, Layout, pointwise_pixels};
 use crate::arena::Mem;
@@ -384,7 +385,7 @@ unsafe fn convolve<L: Loops>(
                 L::mac_1x2(&block)
             }
             if staged > 0 {
-                unstage(stage, out, channels, pixels);
+                staged_output::unstage(stage, out, channels, pixels);
             }
         }
         out = out.wrapping_add(pixels * channels);
@@ -443,7 +444,11 @@ unsafe fn convolve<L: Loops>(
                     // SAFETY: what lies outside the image is not read.
                     unsafe {
                         if has(pieces::COLUMNS) && (!has(pieces::PIXELS) || g.shares_words(column)) {
-                            widen_columns(g, scratch.add(pixel), pixels, image, top, column);
+                            if pieces == u32::MAX {
+                                widen_columns(g, scratch.add(pixel), pixels, image, top, column);
+                            } else {
+                                widen_known_columns(g, scratch.add(pixel), pixels, image, top, column);
+                            }
                         } else {
                             widen_pixel(g, scratch.add(pixel), pixels, image, top, column);
                         }
@@ -461,40 +466,5 @@ unsafe fn convolve<L: Loops>(
             }
         }
         image = image.wrapping_add(g.input[0] * g.row);
-    }
-}
-
-/// Copies staged pixels of an odd number of channels to where they belong.
-///
-/// # Safety
-/// `pixels` pixels of [`staged_stride`] bytes are readable at `stage`, and of `channels` writable at `out`; they do not overlap.
-#[inline(never)]
-unsafe fn unstage(stage: *const i8, out: *mut i8, channels: usize, pixels: usize) {
-    let (mut from, mut to) = (stage, out);
-    for _ in 0..pixels {
-        // SAFETY: one of `pixels` pixels: `channels` of its `staged_stride` bytes are readable at `from` and writable at `to`, without overlap (fn docs).
-        unsafe { copy(from, to, channels) };
-        from = from.wrapping_add(channels + 1);
-        to = to.wrapping_add(channels);
-    }
-}
-
-/// Copies a pixel of any address to any: by words, in fewer instructions than `memcpy` takes for as few bytes, and a small program needs nothing else of that.
-///
-/// # Safety
-/// `len` bytes are readable at `from` and writable at `to`, and do not overlap.
-#[inline(never)]
-pub(super) unsafe fn copy(from: *const i8, to: *mut i8, len: usize) {
-    let (words, written) = (from.cast::<u32>(), to.cast::<u32>());
-    for word in 0..len / 4 {
-        // SAFETY: a word that lies in the bytes.
-        unsafe { written.add(word).write_unaligned(words.add(word).read_unaligned()) };
-        // Nothing, but the compiler makes a `memcpy` of no loop that holds it.
-        core::hint::black_box(());
-    }
-    for byte in len & !3..len {
-        // SAFETY: a byte of them.
-        unsafe { *to.add(byte) = *from.add(byte) };
-        core::hint::black_box(());
     }
 }

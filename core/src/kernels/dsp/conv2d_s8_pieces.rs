@@ -1,11 +1,11 @@
 //! Pieces of the code of [`super::conv2d_s8`]: what a step takes of it, and steps of single pixels, which take little.
 
-use super::conv2d_s8::copy;
 use super::conv2d_s8_loops::{ConvBlockArgs, Loops};
 use super::linear_s8::widen;
+use super::staged_output::copy;
+use super::windows::staged_stride;
 #[cfg(any(test, packing))]
 use super::windows::{Geometry, pointwise_pixels};
-use super::windows::staged_stride;
 use crate::arena::Mem;
 use crate::ops::packed_conv2d::PackedConv2dS8;
 
@@ -94,7 +94,11 @@ pub(super) fn points<L: Loops>(
     let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
     let weights = mem.weights::<u32>(op.weights, stream / 4)?;
     let pairs = inputs.div_ceil(2).next_multiple_of(L::PAIRS);
-    let staged = if is_staged { staged_stride(outputs as u32) as usize } else { 0 };
+    let staged = if is_staged {
+        staged_stride(outputs as u32) as usize
+    } else {
+        0
+    };
     let scratch = mem.dst::<u32>(op.scratch, (pairs + staged) as u32)?.as_mut_ptr();
     let stage = scratch.wrapping_add(pairs).cast::<i8>();
     let (mut from, mut to) = (input.as_ptr(), output.as_mut_ptr());

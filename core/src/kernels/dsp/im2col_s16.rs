@@ -48,6 +48,23 @@ pub(super) unsafe fn widen_columns(
     top: isize,
     left: isize,
 ) {
+    // SAFETY: the conditions are those of this function.
+    unsafe { widen_known_columns(g, dst, step, image, top, left) }
+}
+
+/// [`widen_columns`] of a geometry that is a constant, or where it is called once.
+///
+/// # Safety
+/// That of [`widen_columns`].
+#[inline(always)]
+pub(super) unsafe fn widen_known_columns(
+    g: &Geometry,
+    dst: *mut u32,
+    step: usize,
+    image: *const i8,
+    top: isize,
+    left: isize,
+) {
     let mut lane = Lane::new(g, dst, step);
     let channels = g.input[2] as isize;
     let first = image.wrapping_offset(top * g.row as isize + left * channels);

@@ -371,7 +371,7 @@ unsafe fn whole(op: &PackedConv2dS8, x: *const i8, y: *mut i8, stream: &[u32], s
             form: op.form as usize,
         });
         if outputs % 2 == 1 {
-            conv2d_s8::copy(stage, y, outputs);
+            super::staged_output::copy(stage, y, outputs);
         }
     }
     Some(())

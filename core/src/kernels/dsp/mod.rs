@@ -9,9 +9,9 @@ pub mod add_s8_linear;
 mod channel_record;
 pub mod conv2d_s8;
 mod conv2d_s8_loops;
-mod conv2d_s8_pieces;
 pub mod conv2d_s8_paired;
 mod conv2d_s8_paired_loops;
+mod conv2d_s8_pieces;
 pub mod conv2d_s8_w4;
 pub mod conv2d_s8_w4_groups;
 mod conv2d_s8_w4_groups_loops;
@@ -26,6 +26,7 @@ pub mod linear_s8;
 mod linear_s8_loops;
 pub mod pool2d_s8;
 pub mod requantize;
+mod staged_output;
 pub mod svdf_s8;
 #[cfg(test)]
 mod tests;

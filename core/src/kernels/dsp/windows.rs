@@ -198,6 +198,7 @@ impl Geometry {
     }
 
     /// [`pixels_alone`].
+    #[inline(always)]
     pub(super) fn alone(&self) -> usize {
         pixels_alone(self.output, self.inside)
     }

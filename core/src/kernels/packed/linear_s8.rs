@@ -130,7 +130,16 @@ impl<L: Layout> Kernel for Dense<L> {
             let y = output.slice(pixel * records.len(), records.len())?;
             // SAFETY: the words and a byte for each of `words` inputs, as often as there are four channels or what is left of them: `needs`. Padding in scratch
             // meets weights of zero.
-            unsafe { outputs::<L>(op, words, x.as_ptr(), weights.as_ptr(), records, (y.as_mut_ptr(), pieces)) }?;
+            unsafe {
+                outputs::<L>(
+                    op,
+                    words,
+                    x.as_ptr(),
+                    weights.as_ptr(),
+                    records,
+                    (y.as_mut_ptr(), pieces),
+                )
+            }?;
         }
         if pieces & LIMITED != 0 {
             limit(output, op.clamp);
@@ -153,14 +162,19 @@ fn chosen(number: u32, pieces: u32) -> u32 {
         return number;
     }
     let others = (0..FILLED.trailing_zeros()).filter(|&other| numbers >> other & 1 == 1);
-    others.fold(numbers.trailing_zeros(), |chosen, other| if other == number { other } else { chosen })
+    others.fold(
+        numbers.trailing_zeros(),
+        |chosen, other| if other == number { other } else { chosen },
+    )
 }
 
 /// The pieces that a step takes.
 #[cfg(any(test, packing))]
 fn pieces<L: Layout>(op: &Conv2dS8, weights: &[u8]) -> u32 {
     let mem = Mem::of_weights(weights);
-    let Some(records) = records(op, &mem) else { return u32::MAX };
+    let Some(records) = records(op, &mem) else {
+        return u32::MAX;
+    };
     let others = |record: &Record| record[2] & (SINGLE | GENERAL | CONSTANT) != 0;
     let numbers = records.iter().fold(0, |bits, record| bits | 1 << number(record[2]));
     let is = |holds: bool, piece: u32| if holds { piece } else { 0 };

@@ -175,6 +175,23 @@ impl Firmware {
         Self::once(board, &recipe, progress)
     }
 
+    /// Builds the smallest program with `model` compiled, for its size.
+    pub(super) fn build_compiled(board: &'static Board, model: &Path) -> Result<Self, BoardError> {
+        let features = board.runtime.join(",");
+        let recipe = Recipe::with_model("arenite-footprint", "compiled", features, model)?;
+        Self::once(board, &recipe, &mut |_| ())
+    }
+
+    /// Builds that program without a model: start-up alone.
+    pub(super) fn build_start(board: &'static Board) -> Result<Self, BoardError> {
+        let recipe = Recipe {
+            package: "arenite-footprint",
+            features: board.runtime.join(","),
+            ..Recipe::plain(board, "start")
+        };
+        Self::once(board, &recipe, &mut |_| ())
+    }
+
     /// Builds the program that calls all of the runtime and is never run, with every kernel of the board's build or with those of `model`.
     ///
     /// # Errors

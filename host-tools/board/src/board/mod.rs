@@ -70,7 +70,7 @@ pub use {
     error::BoardError,
     firmware::{Firmware, Profile},
     flash::{FLASHES, Flash},
-    footprint::{Footprint, footprint, panics},
+    footprint::{CompiledFootprint, Footprint, compiled_footprint, footprint, panics},
     guards::{GuardReport, Guarding, Outside, guards, touch},
     kit::{Attacked, CaseFailure, Comparison, kernels, mutations},
     plugin::{PLUGIN, plugin},

@@ -213,7 +213,7 @@ fn main(chip: &Chip) -> String {
          let logits = {logits};\n    let [(digit, _), (second, _)] = arenite::top(logits);\n    \
          {print}(\"this is a {{}}, or else a {{}}\", digit, second);\n    {end}\n}}\n",
         session = unwrapped("digits::session()"),
-        logits = unwrapped("digits::run(&mut session, &IMAGE)"),
+        logits = "digits::run(&mut session, &IMAGE)",
         core = chip.core,
         head = heads.join("\n"),
         entry = support.entry,
