@@ -1,5 +1,8 @@
 //! Embedding models in a program.
 
+#[cfg(feature = "include")]
+mod compiled;
+
 /// Compiles a model file into a module with types of its own: its weights, and calls of the kernels that its steps take.
 ///
 /// `include_model!(mod kws = "kws.bin")` takes the path from the root of the package that it stands in, `include_model!(mod kws = env!("MODEL"))` and
@@ -48,8 +51,8 @@
 /// | `quantize(f32)`, `dequantize(…)` | to and from the elements of the first input and output; others by `INPUTS` and `OUTPUTS` |
 /// | `INPUTS`, `OUTPUTS`, `LABELS` | names, shapes, scales ([`Described`](crate::Described)); class labels (`pack --labels`) |
 ///
-/// Of more than four inputs a run takes `()` and gives a `Result`: `set_values` sets each before it; of more than four outputs it gives `()`, and `values` finds
-/// each after it. A model whose arena lies in several regions has no one memory: `open_in` takes a slice for each.
+/// Of more than four inputs a run takes `()` and gives a `Result`: `set_values` sets each before it; of more than four outputs it gives `()`, and `values`
+/// finds each after it. A model whose arena lies in several regions has no one memory: `open_in` takes a slice for each.
 ///
 /// # A file that is read when the program runs
 ///
@@ -115,7 +118,8 @@ macro_rules! __include {
 macro_rules! __include {
     ($($what:tt)+) => {
         compile_error!(
-            "arenite's feature `include`, which compiles models, is off: turn it on, or say `loaded` behind the path: include_model!(mod net = \"net.bin\", loaded)"
+            "arenite's feature `include`, which compiles models, is off: turn it on, or say `loaded` behind the path: \
+             include_model!(mod net = \"net.bin\", loaded)"
         );
     };
 }

@@ -39,8 +39,8 @@
 //! - [`blob`]: the file. [`Model::load`] checks all of it: the one trust boundary.
 //! - [`bundle`]: several files in one, sharing an arena.
 //! - [`signed`]: the envelope of a signed file; the feature `verify` believes it only where the signature is right.
-//! - `compiled`: sessions of models that [`include_model!`] has compiled. The crates `arenite-include`, its macro, and `arenite-checks`, the sources of this one
-//!   for the machine that compiles, check the file.
+//! - `compiled`: sessions of models that [`include_model!`] has compiled. The crates `arenite-include`, its macro, and `arenite-checks`, the sources of this
+//!   one for the machine that compiles, check the file.
 //! - [`session`]: [`Session`] walks the steps; [`cycles`] counts what they take, by the core's own counter.
 //!
 //! No file imports another one that imports it, in whatever many steps.
@@ -50,7 +50,8 @@
 //! runs out of its operands all the same, because the file changed under it, returns `None`, which a session reports as
 //! [`RunError::Corrupt`].
 //!
-//! **Features**, all off by default but `include`, with which [`include_model!`] compiles models: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
+//! **Features**, all off by default but `include`, with which [`include_model!`] compiles models: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP
+//! extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
 //! `rvv` for RISC-V cores with vectors, `sme` for AArch64 cores with outer products,
 //! `verify` for signed files, `guard` for canaries behind arenas and state, `defmt` for log formatting, `slots` for updates in two
 //! slots of a flash, `events-defmt` and `events-log` for an event a step, `testkit`, `testkit-small` and `testkit-registers` for generated cases of the

@@ -1,5 +1,5 @@
-//! Compiled models on boards: the bytes of a program with one (the table of docs/footprint.md; `ARENITE_BLESS=1` writes it anew), and the bits and instructions of
-//! their runs beside those of loaded ones.
+//! Compiled models on boards: the bytes of a program with one (the table of docs/footprint.md; `ARENITE_BLESS=1` writes it anew), and the bits and
+//! instructions of their runs beside those of loaded ones.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,10 +1,9 @@
 //! Models that are compiled: what [`include_model!`](crate::include_model) writes of a file is made of these.
 //!
-//! The macro has checked the file as [`Model::load`](crate::Model::load) does, on the machine that compiled the program, and has written each step's parameters as
-//! a constant and the step as a call of its kernel. A session has nothing left to decode, to check or to choose.
+//! The macro has checked the file as [`Model::load`](crate::Model::load) does, on the machine that compiled the program, and has written each step's parameters
+//! as a constant and the step as a call of its kernel. A session has nothing left to decode, to check or to choose.
 
 mod checks;
-mod module;
 pub mod names;
 mod ports;
 mod session;

@@ -148,7 +148,7 @@ impl<L: Layout> Kernel for Dense<L> {
     }
 }
 
-/// Pieces of the code, behind a bit for each [number](linear_s8_dot::number) of a block: inputs that are filled up, channels of other forms than the short one or
+/// Pieces of the code, behind a bit for each [number](linear_s8_dot::number) of a block: inputs that are filled up, channels of other forms than the short or
 /// fewer than four, outputs that are limited.
 const FILLED: u32 = 1 << 8;
 const OTHERS: u32 = 1 << 9;
