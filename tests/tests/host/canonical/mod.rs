@@ -6,9 +6,6 @@ mod affine;
 mod doors;
 mod files;
 mod network;
-#[path = "../importer_limits/onnx_file.rs"]
-#[expect(dead_code, reason = "shared with another test")]
-mod onnx_file;
 mod parameters;
 mod random;
 mod shapes;

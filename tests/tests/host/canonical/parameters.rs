@@ -4,7 +4,7 @@ use arenite::Target;
 use arenite_host::model::run;
 use arenite_tests::golden::packed;
 
-use super::onnx_file::{File, floats, ints, longs, value};
+use crate::importer_limits::onnx_file::{File, floats, ints, longs, value};
 
 const CHANNELS: usize = 3;
 const OUT: usize = 4;

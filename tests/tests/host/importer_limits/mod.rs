@@ -14,7 +14,7 @@ mod kept;
 mod looked_up;
 mod narrow;
 mod numbers;
-mod onnx_file;
+pub(crate) mod onnx_file;
 mod open_extents;
 mod open_operators;
 mod qonnx;

@@ -111,7 +111,7 @@ fn written() -> Vec<(PathBuf, String)> {
 #[test]
 fn the_tracked_schema_is_what_the_rows_make() {
     let text = serde_json::to_string_pretty(&trace_schema()).expect("text");
-    held("../docs/trace.schema.json", &format!("{text}\n"), "native_shapes");
+    held("../docs/trace.schema.json", &format!("{text}\n"), "native_shapes::");
 }
 
 /// The writer knows of versions what the reader knows.

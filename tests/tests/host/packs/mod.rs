@@ -55,7 +55,11 @@ fn digest(options: &Options, folder: &Path) -> String {
 
 /// Holds the lines of one test to those on record.
 fn compared(kind: &str, found: &[String]) {
-    held(&format!("tests/packs/{kind}.txt"), &(found.join("\n") + "\n"), "packs");
+    held(
+        &format!("tests/packs/{kind}.txt"),
+        &(found.join("\n") + "\n"),
+        "packs::",
+    );
 }
 
 fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {

@@ -75,7 +75,7 @@ fn compared(record: &str, lines: &str) {
     held(
         &format!("tests/round_trip/digests/{record}"),
         lines,
-        "round_trip digests",
+        "round_trip::digests",
     );
 }
 

@@ -165,5 +165,5 @@ fn changed_traces_are_read_as_on_record() {
 
 /// Holds a text to the record of this name.
 pub(crate) fn compared(record: &str, text: &str) {
-    held(&format!("results/{record}"), text, "round_trip on_record");
+    held(&format!("results/{record}"), text, "round_trip::");
 }

@@ -189,26 +189,26 @@ fn every_kind_of_circle_is_found() {
     let lib = ("lib.rs", "mod a; mod b;");
     let a_and_b = set(&["a.rs", "b.rs"]);
     for (name, b) in [
-        ("use", "use crate::structure::a::x;"),
-        ("a group", "use crate::structure::{a::{x, y}};"),
+        ("use", "use crate::a::x;"),
+        ("a group", "use crate::{a::{x, y}};"),
         ("relative", "use super::a::x;"),
-        ("an expression", "fn f() { crate::structure::a::x() }"),
-        ("a type", "struct S(crate::structure::a::X);"),
-        ("a macro's words", "fn f() { println!(\"{}\", crate::structure::a::X) }"),
+        ("an expression", "fn f() { crate::a::x() }"),
+        ("a type", "struct S(crate::a::X);"),
+        ("a macro's words", "fn f() { println!(\"{}\", crate::a::X) }"),
         ("a macro's rules", "macro_rules! m { () => { $crate::a::x() } }"),
-        ("a re-export", "pub use crate::structure::a::x;"),
+        ("a re-export", "pub use crate::a::x;"),
         ("a renamed import", "use super::a as c;"),
         ("a path by an imported name", "use super as up; fn f() { up::a::x() }"),
         ("a path by a glob", "use super::*; fn f() { a::x() }"),
     ] {
         assert_eq!(
-            circle_of(&[lib, ("a.rs", "use crate::structure::b::z;"), ("b.rs", b)]),
+            circle_of(&[lib, ("a.rs", "use crate::b::z;"), ("b.rs", b)]),
             a_and_b,
             "{name}"
         );
     }
     assert_eq!(
-        circle_of(&[("lib.rs", "mod a; pub use a::x;"), ("a.rs", "use crate::structure::x;")]),
+        circle_of(&[("lib.rs", "mod a; pub use a::x;"), ("a.rs", "use crate::x;")]),
         set(&["a.rs", "lib.rs"]),
         "what the root hands on"
     );
@@ -235,8 +235,8 @@ fn every_kind_of_circle_is_found() {
     assert_eq!(
         circle_of(&[
             lib,
-            ("a.rs", "use crate::structure::b::z;"),
-            ("b.rs", "#[cfg(test)] mod tests { use crate::structure::a::x; }")
+            ("a.rs", "use crate::b::z;"),
+            ("b.rs", "#[cfg(test)] mod tests { use crate::a::x; }")
         ]),
         set(&[]),
         "tests may import what they test"
@@ -255,9 +255,9 @@ fn imports_lead_from_crate_to_crate() {
             "high/lib.rs",
             "mod x; mod y; mod z; use low::{a, b as c}; pub use low as all;",
         ),
-        ("high/x.rs", "use crate::structure::a::T;"),
-        ("high/y.rs", "fn f() { crate::structure::c::g() }"),
-        ("high/z.rs", "use crate::structure::all::b::T; use low::a::T as U;"),
+        ("high/x.rs", "use crate::a::T;"),
+        ("high/y.rs", "fn f() { crate::c::g() }"),
+        ("high/z.rs", "use crate::all::b::T; use low::a::T as U;"),
     ] {
         let path = folder.path().join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("made");

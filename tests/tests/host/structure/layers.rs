@@ -114,10 +114,10 @@ fn every_breach_of_the_layers_is_found() {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in [
         ("lib.rs", "mod a; mod b; mod c; mod d; mod f;"),
-        ("a.rs", "use crate::structure::b::x;"),
-        ("b/mod.rs", "mod e; use crate::structure::c::x;"),
-        ("b/e.rs", "use super::y; use crate::structure::a::z;"),
-        ("c.rs", "use crate::structure::f::g::x;"),
+        ("a.rs", "use crate::b::x;"),
+        ("b/mod.rs", "mod e; use crate::c::x;"),
+        ("b/e.rs", "use super::y; use crate::a::z;"),
+        ("c.rs", "use crate::f::g::x;"),
         ("d.rs", ""),
         ("f/mod.rs", "pub mod g; pub mod h;"),
         ("f/g.rs", "use super::h::x;"),
