@@ -56,7 +56,7 @@ fn digest(options: &Options, folder: &Path) -> String {
 /// Holds the lines of one test to those on record.
 fn compared(kind: &str, found: &[String]) {
     held(
-        &format!("tests/packs/{kind}.txt"),
+        &format!("tests/host/packs/{kind}.txt"),
         &(found.join("\n") + "\n"),
         "packs::",
     );

@@ -106,5 +106,5 @@ fn calibrated_networks_are_those_on_record() {
         found += &line(name, [&WAYS[at..=at], &WAYS[other..=other]], network);
     }
     found += &line("network", [WAYS, &WAYS[..4]], || mixed::network(3));
-    held("tests/quantise/record.txt", &found, "quantise::record");
+    held("tests/host/quantise/record.txt", &found, "quantise::record");
 }

@@ -73,7 +73,7 @@ fn text_changed(text: &str, samples: usize) -> impl Iterator<Item = Vec<u8>> {
 
 fn compared(record: &str, lines: &str) {
     held(
-        &format!("tests/round_trip/digests/{record}"),
+        &format!("tests/host/round_trip/digests/{record}"),
         lines,
         "round_trip::digests",
     );
