@@ -1,7 +1,9 @@
 /* From reset to main on a board of qemu, with semihosting for text and exit. Memory is zero, and data is where it runs: qemu loads it so. */
 #include <stdarg.h>
 #include <stdint.h>
+#ifdef HAS_LIBC
 #include <stdio.h>
+#endif
 
 extern int main(void);
 extern uint8_t stack_top[];
