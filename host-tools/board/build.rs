@@ -11,7 +11,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 /// Files and folders of the checkout that a build for a board reads, and the plugin that counts for qemu.
-const SOURCES: [&str; 20] = [
+const SOURCES: [&str; 22] = [
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "core/Cargo.toml",
@@ -21,7 +21,9 @@ const SOURCES: [&str; 20] = [
     "firmware/Cargo.lock",
     "firmware/Cargo.toml",
     "firmware/build.rs",
-    "firmware/c",
+    "firmware/c/Cargo.toml",
+    "firmware/c/build.rs",
+    "firmware/c/src",
     "firmware/footprint",
     "firmware/link",
     "firmware/protocol",

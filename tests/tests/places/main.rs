@@ -6,6 +6,7 @@ mod action;
 mod bare;
 mod cmake;
 mod glue;
+mod metadata;
 mod rules;
 mod table;
 mod yaml;

@@ -1,5 +1,6 @@
 //! YAML against a list of what a map may hold.
 
+use regex::Regex;
 use yaml_rust2::{Yaml, YamlLoader};
 
 /// A file's document.
@@ -30,4 +31,9 @@ pub(super) fn texts(list: &Yaml) -> Vec<String> {
     list.iter()
         .map(|text| text.as_str().expect("a text").to_owned())
         .collect()
+}
+
+/// Whether a pattern is in a text.
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
+    Regex::new(pattern).expect("a pattern").is_match(text)
 }
