@@ -330,7 +330,8 @@ fn cmake_builds_the_example() {
         "-DCMAKE_TOOLCHAIN_FILE={}",
         example().join("cortex-m4f.cmake").display()
     ));
-    output(&mut configure);
+    let said = output(&mut configure);
+    assert!(said.contains("arenite: builds for cortex-m4f"), "{said}");
     output(Command::new("cmake").arg("--build").arg(&build).env_remove("RUSTFLAGS"));
     let printed = run(board, &build.join("example"));
     let line = printed.lines().find(|line| line.starts_with("digits "));
