@@ -75,7 +75,8 @@ __asm__(\".section .rodata.${name},\\\"a\\\"\\n\"
   # Files that are as they were are not compiled again.
   configure_file(${folder}/${name}.h.new ${folder}/${name}.h COPYONLY)
   configure_file(${folder}/${name}.c.new ${folder}/${name}.c COPYONLY)
-  set_source_files_properties(${folder}/${name}.c PROPERTIES OBJECT_DEPENDS "${file}")
+  # What the linker optimises loses symbols of assembly.
+  set_source_files_properties(${folder}/${name}.c PROPERTIES OBJECT_DEPENDS "${file}" COMPILE_OPTIONS -fno-lto)
   target_sources(${target} PRIVATE ${folder}/${name}.c)
   target_include_directories(${target} PRIVATE ${folder})
 endfunction()
