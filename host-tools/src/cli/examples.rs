@@ -6,7 +6,7 @@ use crate::board::BOARDS;
 use crate::chips;
 
 /// Examples of a command, by its name.
-const EXAMPLES: [(&str, &[&str]); 21] = [
+const EXAMPLES: [(&str, &[&str]); 22] = [
     (
         "pack",
         &[
@@ -79,6 +79,13 @@ const EXAMPLES: [(&str, &[&str]); 21] = [
     ),
     ("compare", &["arenite compare old.bin new.bin"]),
     ("size", &["arenite size net.bin --chip nrf52840"]),
+    (
+        "limits",
+        &[
+            "arenite limits net.bin --bench bench.json --limits limits.json",
+            "arenite limits net.bin --bench bench.json --limits limits.json --record",
+        ],
+    ),
     ("new", &["arenite new --chip rp2040 blinking"]),
     (
         "flash",

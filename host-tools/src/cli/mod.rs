@@ -16,6 +16,7 @@ mod explain;
 mod flash;
 mod inspect;
 mod keygen;
+mod limits;
 mod machine;
 mod migrate;
 mod new;
@@ -89,6 +90,8 @@ enum Command {
     Compare(compare::Args),
     /// Says whether a model fits a chip, why not, and about how long it takes there.
     Size(size::Args),
+    /// Compares a model's figures with those that a tracked file allows.
+    Limits(limits::Args),
     /// Writes a project for a chip that builds as it stands.
     New(new::Args),
     /// Flashes a program or a model with probe-rs.
@@ -136,6 +139,7 @@ fn work(cli: Cli) -> Result<Verdict> {
         Command::Compare(args) => compare::run(&args),
         Command::Size(args) => size::run(&args),
         Command::Watch(args) => watch::run(&args),
+        Command::Limits(args) => limits::run(&args),
         Command::New(args) => new::run(&args),
         Command::Flash(args) => flash::run(&args),
         Command::Update(args) => update::run(&args),

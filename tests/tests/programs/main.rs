@@ -12,6 +12,7 @@ mod matrix;
 mod new;
 mod panics;
 mod patches;
+mod places;
 mod playground;
 mod python;
 mod serial;
