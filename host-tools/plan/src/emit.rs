@@ -40,6 +40,15 @@ pub struct Part {
     pub outputs: bool,
 }
 
+/// A training step, with where its tensors lie: in the arena and the state of inference, with constants behind those of inference.
+#[derive(Debug, Clone, Copy)]
+pub struct Training<'t> {
+    /// The steps.
+    pub program: &'t Program,
+    /// Their places.
+    pub memory: &'t Placed,
+}
+
 impl Part {
     /// All of a program whose constants are on one page.
     fn whole(program: &Program) -> Self {
@@ -65,14 +74,15 @@ impl Part {
 pub fn emit(
     program: &Program,
     memory: &Placed,
-    metadata: &Metadata,
-    labels: &[String],
+    training: Option<Training<'_>>,
+    (metadata, labels): (&Metadata, &[String]),
     weights: &Weights,
     file: &File,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Written> {
     let part = Part::whole(program);
-    emit_part(program, &part, memory, (metadata, labels), weights, file, progress)
+    let lists = (memory, training);
+    emit_lists(program, &part, lists, (metadata, labels), weights, file, progress)
 }
 
 /// Writes the blob of a part.
@@ -88,16 +98,38 @@ pub fn emit_part(
     file: &File,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Written> {
+    let lists = (memory, None);
+    emit_lists(program, part, lists, (metadata, labels), weights, file, progress)
+}
+
+/// Writes the blob of a part, with a training step.
+fn emit_lists(
+    program: &Program,
+    part: &Part,
+    (memory, training): (&Placed, Option<Training<'_>>),
+    (metadata, labels): (&Metadata, &[String]),
+    weights: &Weights,
+    file: &File,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Written> {
     let own = part.ports(program);
     let ports = encode_ports(program, memory, own)?;
-    let (steps, kernels) = encode_steps(program, part.steps.clone(), memory)?;
+    let (steps, mut kernels) = encode_steps(program, part.steps.clone(), memory)?;
+    let mut list = Vec::new();
+    if let Some(training) = training {
+        let (bytes, own) = encode_list(training)?;
+        (list, kernels) = (bytes, kernels.union(own));
+    }
     let meta = metadata.encode()?;
     let labels = encode_labels(labels)?;
     let cores = encode_cores(program)?;
     let (state, state_runs) = encode_state(&program.state.initial);
 
     let mut arena = [0; arenite::MAX_REGIONS];
-    for (field, bytes) in arena.iter_mut().zip(memory.region_bytes()) {
+    let of_training = training.map_or([0; arenite::MAX_REGIONS], |training| training.memory.region_bytes());
+    let regions = memory.region_bytes().into_iter().zip(of_training);
+    for (field, (inference, training)) in arena.iter_mut().zip(regions) {
+        let bytes = inference.max(training);
         let too_large =
             |_| Error::new(ErrorKind::DoesNotFit, format!("an arena of {bytes} bytes")).expected("under 4 GiB");
         *field = u32::try_from(bytes).map_err(too_large)?;
@@ -107,7 +139,8 @@ pub fn emit_part(
     let [inputs, outputs] = own;
     let bytes = |ids: &[TensorId]| ids.iter().map(|&id| graph.tensor(id).bytes() as u32).sum();
     let [input_count, output_count] = facts::check_ports(inputs.len(), outputs.len())?;
-    let constants: Vec<&Piece> = program
+    let constants: Vec<&Piece> = training
+        .map_or(program, |training| training.program)
         .weights
         .pieces()
         .iter()
@@ -132,6 +165,7 @@ pub fn emit_part(
         meta: meta.len(),
         labels: labels.len(),
         cores: cores.len(),
+        training: list.len(),
         state_init: program.state.initial.len(),
         state_runs,
         weights: length as usize,
@@ -139,9 +173,9 @@ pub fn emit_part(
     let too_large = || Error::new(ErrorKind::DoesNotFit, "the model needs more than 4 GiB");
     header.place(lengths).ok_or_else(too_large)?;
 
-    let sections = [&ports[..], &steps, &meta, &labels, &cores, &state];
+    let sections = [&ports[..], &steps, &meta, &labels, &cores, &list, &state];
     write(file, &mut header, &sections, &constants, weights, progress)?;
-    let plan = (ports.len() + steps.len()) as u64;
+    let plan = (ports.len() + steps.len() + list.len()) as u64;
     Ok(Written {
         model: u64::from(header.total),
         weights: u64::from(length),
@@ -420,6 +454,25 @@ fn encode_cores(program: &Program) -> Result<Vec<u8>> {
         (cores, true) => Ok(std::iter::once(cores as u8).chain(steps.iter().copied()).collect()),
         (_, false) => Err(Error::internal("steps without a core")),
     }
+}
+
+/// The section of a training step, and its kernels.
+fn encode_list(training: Training<'_>) -> Result<(Vec<u8>, KernelSet)> {
+    let Training { program, memory } = training;
+    let Graph { inputs, outputs, .. } = &program.graph;
+    let ports = encode_ports(program, memory, [inputs, outputs])?;
+    let (steps, kernels) = encode_steps(program, 0..program.steps.len(), memory)?;
+    let bytes = |ids: &[TensorId]| ids.iter().map(|&id| program.graph.tensor(id).bytes() as u32).sum();
+    let [input_count, output_count] = facts::check_ports(inputs.len(), outputs.len())?;
+    let head = blob::ListHead {
+        inputs: input_count,
+        outputs: output_count,
+        ports: ports.len() as u32,
+        steps: program.steps.len() as u32,
+        input_bytes: bytes(inputs),
+        output_bytes: bytes(outputs),
+    };
+    Ok(([&head.to_bytes()[..], &ports, &steps].concat(), kernels))
 }
 
 fn encode_ports(program: &Program, memory: &Placed, ports: [&[TensorId]; 2]) -> Result<Vec<u8>> {

@@ -6,7 +6,7 @@ use crate::board::BOARDS;
 use crate::chips;
 
 /// Examples of a command, by its name.
-const EXAMPLES: [(&str, &[&str]); 21] = [
+const EXAMPLES: [(&str, &[&str]); 22] = [
     (
         "pack",
         &[
@@ -50,6 +50,13 @@ const EXAMPLES: [(&str, &[&str]); 21] = [
     (
         "eval",
         &["arenite eval net.bin --inputs images.npy --labels labels.npy"],
+    ),
+    (
+        "train",
+        &[
+            "arenite train net.bin --inputs images.npy --labels labels.npy --rate 0.01 --state-out net.state",
+            "arenite train net.bin --inputs x.npy --labels y.npy --rate 0.01 --steps 100 --on qemu:mps2-an386 --state-out net.state",
+        ],
     ),
     (
         "diff",

@@ -8,6 +8,7 @@ use crate::accelerator::{Accelerator, Sharing};
 use crate::bundle::{self, BundleSummary};
 use crate::channels::Removed;
 use crate::files::{Draft, Output, Print, print, publish, read_text};
+use crate::gradient;
 use crate::import::{DIALECTS, ImportOptions};
 use crate::memory::plan;
 use crate::model::ModelFile;
@@ -109,6 +110,15 @@ pub(super) struct Args {
     /// Hands steps to the accelerator that this file (TOML) declares: `Session::run_accelerated` runs them.
     #[arg(long, value_name = "FILE")]
     accelerator: Option<PathBuf>,
+    /// Puts steps of training into the file, over the memory of inference: gradient descent on the network's f32 parameters.
+    #[arg(long, requires = "loss")]
+    train: bool,
+    /// The loss of training: cross-entropy (labels), l2, or mse (a target).
+    #[arg(long, value_name = "LOSS", requires = "train")]
+    loss: Option<String>,
+    /// Parameters that are trained, by name with `*` for any characters, or `biases`; repeatable. The others stay as they are. Default: all.
+    #[arg(long, value_name = "PATTERN", requires = "train")]
+    trainable: Vec<String>,
     /// Sample inputs, .npz or .npy, that a device runs as a self-test: the file gets them and digests of their outputs.
     #[arg(long, value_name = "FILE")]
     self_test: Option<PathBuf>,
@@ -320,6 +330,18 @@ fn options(args: Args) -> Result<Vec<Options>> {
         None => None,
         Some(path) => Some(Accelerator::parse(&read_text(path, "read the accelerator")?, path)?),
     };
+    let train = match (&args.loss, args.train) {
+        (Some(loss), true) => Some(gradient::Request {
+            loss: gradient::Loss::named(loss)?,
+            trainable: args.trainable,
+        }),
+        _ => None,
+    };
+    if train.is_some() && args.input.len() > 1 {
+        return Err(usage("--train with several inputs".into())
+            .expected("one input")
+            .help("a bundle gives each model a state of its own: pack the network that is trained by itself"));
+    }
     let inputs = args.input.clone();
     let options = Options {
         input: PathBuf::new(),
@@ -358,6 +380,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
         winograd: args.winograd,
         keep_dead_channels: args.keep_dead_channels,
         explain: args.explain,
+        train,
         self_test: args.self_test,
         sign,
         name: args.name,
@@ -487,6 +510,7 @@ fn figures(summary: &Summary, output: &Path) -> String {
             );
         }
     }
+    text += &summary.training_text();
     text += &format!("  state      {} bytes\n", summary.state_bytes);
     text += &format!(
         "  model      {} bytes ({} weights, {} plan)\n",

@@ -34,6 +34,7 @@ mod slice;
 mod softmax;
 mod special_int;
 mod svdf;
+mod train;
 mod transpose;
 mod windows;
 
@@ -78,6 +79,19 @@ pub struct Preferences<'a> {
 /// # Errors
 /// [`crate::error::ErrorKind::Unsupported`] naming the operator.
 pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> Result<Program> {
+    lower_beside(graph, preferences, weights, Constants::default())
+}
+
+/// As [`lower`], with constants behind those of another program, whose tensors have the same numbers: both read one section of weights.
+///
+/// # Errors
+/// As [`lower`].
+pub fn lower_beside(
+    graph: Graph,
+    preferences: Preferences<'_>,
+    weights: &Weights,
+    constants: Constants,
+) -> Result<Program> {
     let Preferences {
         target,
         size,
@@ -116,7 +130,7 @@ pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> R
         steps: Vec::new(),
         views: HashMap::new(),
         over: HashSet::new(),
-        weights: Constants::default(),
+        weights: constants,
         state,
         assigned: Assigned::default(),
     };
@@ -244,6 +258,7 @@ fn lower_node(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
         Op::Svdf { rank, activation } => svdf::lower(lower, node, *rank, *activation),
         Op::UnidirectionalLstm { time_major, cell_clip } => lstm::lower(lower, node, *time_major, *cell_clip),
         Op::Signal(signal) => signal::lower(lower, node, signal),
+        Op::Train(op) => train::lower(lower, node, op),
         Op::L2Norm => l2_norm::lower(lower, node),
         Op::Detections(detector) => detections::lower(lower, node, detector),
         Op::EthosU(attrs) => ethos_u::lower(lower, node, attrs),
