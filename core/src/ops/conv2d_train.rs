@@ -141,7 +141,10 @@ impl<P: Place> Operator for TrainedConv2dF32<P> {
         let outputs = self.window.output_len().unwrap_or(u32::MAX);
         of_operands(|visit| self.operands(needs, visit))
             .products(outputs.into(), products(&self.window, self.groups))
-            .computations(taps_inside(&self.window).saturating_mul(self.window.output[2].into()), OUTPUT)
+            .computations(
+                taps_inside(&self.window).saturating_mul(self.window.output[2].into()),
+                OUTPUT,
+            )
     }
 }
 

@@ -42,11 +42,9 @@ impl Opened {
         match (Self::open(path)?, state) {
             (opened, None) => Ok(opened),
             (Self::Whole(file), Some(_)) => Ok(Self::Whole(with_state(file, state)?)),
-            (Self::Pieces(_), Some(_)) => Err(Error::new(
-                ErrorKind::Usage,
-                "--state of a model in pieces",
-            )
-            .expected("a model in one file")),
+            (Self::Pieces(_), Some(_)) => {
+                Err(Error::new(ErrorKind::Usage, "--state of a model in pieces").expected("a model in one file"))
+            }
         }
     }
 

@@ -97,7 +97,9 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     })?;
     let place = Output::to(&args.state_out)?;
     place.differs_from(file.path())?;
-    args.state.as_deref().map_or(Ok(()), |state| place.differs_from(state))?;
+    args.state
+        .as_deref()
+        .map_or(Ok(()), |state| place.differs_from(state))?;
     let report = Print::beside([&place], args.json)?;
     let samples = Samples::read(args, &training.inputs)?;
     let steps = args.steps.unwrap_or_else(|| args.epochs.unwrap_or(1) * samples.steps());
@@ -152,7 +154,9 @@ impl Trained {
     /// [`ErrorKind::Input`] for a loss that is not finite: what follows from it is worth nothing.
     fn note(&mut self, ports: &[Port<'_>], outputs: &[Vec<u8>]) -> Result<()> {
         for (port, bytes) in ports.iter().zip(outputs) {
-            let Some(&word) = bytes.first_chunk::<4>() else { continue };
+            let Some(&word) = bytes.first_chunk::<4>() else {
+                continue;
+            };
             match port.name {
                 LOSS => self.losses.push(f32::from_le_bytes(word)),
                 IGNORED => self.ignored += u64::from(u32::from_le_bytes(word)),
@@ -162,9 +166,9 @@ impl Trained {
         match self.losses.last() {
             Some(loss) if !loss.is_finite() => {
                 let message = format!("step {}: the loss is {loss}", self.losses.len() - 1);
-                Err(Error::input(message)
-                    .expected("a finite loss")
-                    .help("look for NaN among inputs, parameters and rate, or take a smaller rate; no state was written"))
+                Err(Error::input(message).expected("a finite loss").help(
+                    "look for NaN among inputs, parameters and rate, or take a smaller rate; no state was written",
+                ))
             }
             _ => Ok(()),
         }
@@ -212,7 +216,9 @@ fn on_board(
         let bytes = derived::with_state(&made.view()?, state)?;
         made = ModelFile::made(&bytes, file.path());
     }
-    let runs: Vec<_> = (0..steps).map(|step| samples.inputs(step, args.rate, args.seed)).collect();
+    let runs: Vec<_> = (0..steps)
+        .map(|step| samples.inputs(step, args.rate, args.seed))
+        .collect();
     let how = How {
         reset_each: false,
         profile: false,
@@ -380,7 +386,10 @@ fn text(report: &Report, epoch: usize) -> String {
     if let Some(instructions) = report.instructions {
         text += &format!("{} instructions a step\n", crate::report::grouped(instructions));
     }
-    text + &format!("state of {} bytes, sha256 {}\n", report.state_bytes, report.state_sha256)
+    text + &format!(
+        "state of {} bytes, sha256 {}\n",
+        report.state_bytes, report.state_sha256
+    )
 }
 
 #[cfg(test)]

@@ -9,9 +9,7 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::Candidate;
 use crate::kernels::api::kernel::Kernel;
-use crate::ops::conv2d_train::{
-    Conv2dInputGradF32, Conv2dWeightSgdF32, TrainedConv2dF32, group_channels, weights_len,
-};
+use crate::ops::conv2d_train::{Conv2dInputGradF32, Conv2dWeightSgdF32, TrainedConv2dF32, group_channels, weights_len};
 use crate::ops::window::{Window2d, three, two};
 
 /// f32, any groups.
@@ -198,14 +196,24 @@ impl<'o> Layer<'o> {
     #[inline(always)]
     fn input_at(&self, image: usize, [y, x]: [usize; 2]) -> usize {
         let [h, w, c] = self.input;
-        image.wrapping_mul(h).wrapping_add(y).wrapping_mul(w).wrapping_add(x).wrapping_mul(c)
+        image
+            .wrapping_mul(h)
+            .wrapping_add(y)
+            .wrapping_mul(w)
+            .wrapping_add(x)
+            .wrapping_mul(c)
     }
 
     /// The same of the output.
     #[inline(always)]
     fn output_at(&self, image: usize, [y, x]: [usize; 2]) -> usize {
         let [h, w, c] = self.output;
-        image.wrapping_mul(h).wrapping_add(y).wrapping_mul(w).wrapping_add(x).wrapping_mul(c)
+        image
+            .wrapping_mul(h)
+            .wrapping_add(y)
+            .wrapping_mul(w)
+            .wrapping_add(x)
+            .wrapping_mul(c)
     }
 
     /// Adds the products of output channel `o` at a place whose taps these are, row by row.
@@ -229,9 +237,14 @@ impl<'o> Layer<'o> {
         };
         let first = self.first_channel(o);
         for r in 0..rows {
-            let pixel = self.input_at(image, [iy.wrapping_add(r.wrapping_mul(dh)), ix]).wrapping_add(first);
+            let pixel = self
+                .input_at(image, [iy.wrapping_add(r.wrapping_mul(dh)), ix])
+                .wrapping_add(first);
             let row = o.wrapping_mul(self.kernel[0]).wrapping_add(ky.wrapping_add(r));
-            let tap = row.wrapping_mul(self.kernel[1]).wrapping_add(kx).wrapping_mul(self.channels);
+            let tap = row
+                .wrapping_mul(self.kernel[1])
+                .wrapping_add(kx)
+                .wrapping_mul(self.channels);
             for k in 0..runs {
                 let x = input.slice(pixel.wrapping_add(k.wrapping_mul(dw).wrapping_mul(self.input[2])), len)?;
                 let w = weights.slice(tap.wrapping_add(k.wrapping_mul(self.channels)), len)?;
@@ -255,11 +268,18 @@ impl<'o> Layer<'o> {
         let first = from.group.wrapping_mul(self.filters);
         let mut sums = [0.0f32; N];
         for ky in 0..self.kernel[0] {
-            let Some(oy) = self.output_under(0, y, ky) else { continue };
+            let Some(oy) = self.output_under(0, y, ky) else {
+                continue;
+            };
             for kx in 0..self.kernel[1] {
-                let Some(ox) = self.output_under(1, x, kx) else { continue };
+                let Some(ox) = self.output_under(1, x, kx) else {
+                    continue;
+                };
                 let dy = gradient.slice(self.output_at(from.image, [oy, ox]).wrapping_add(first), self.filters)?;
-                let tap = ky.wrapping_mul(self.kernel[1]).wrapping_add(kx).wrapping_mul(self.channels);
+                let tap = ky
+                    .wrapping_mul(self.kernel[1])
+                    .wrapping_add(kx)
+                    .wrapping_mul(self.channels);
                 let mut w = first.wrapping_mul(filter).wrapping_add(tap).wrapping_add(from.channel);
                 let mut row = [0.0f32; N];
                 for dy in dy.iter() {
@@ -287,10 +307,14 @@ impl<'o> Layer<'o> {
         let mut sums = [0.0f32; N];
         for image in 0..self.batch {
             for oy in 0..self.output[0] {
-                let Some(iy) = self.input_under(0, oy, ky) else { continue };
+                let Some(iy) = self.input_under(0, oy, ky) else {
+                    continue;
+                };
                 let mut row = [0.0f32; N];
                 for ox in 0..self.output[1] {
-                    let Some(ix) = self.input_under(1, ox, kx) else { continue };
+                    let Some(ix) = self.input_under(1, ox, kx) else {
+                        continue;
+                    };
                     let dy = gradient.get(self.output_at(image, [oy, ox]).wrapping_add(o))?;
                     let x = self.input_at(image, [iy, ix]).wrapping_add(c);
                     add_products(&mut row, dy, input.slice(x, N)?);
@@ -299,7 +323,11 @@ impl<'o> Layer<'o> {
             }
         }
         let place = block.slice(0, N)?;
-        place.cells().iter().zip(sums).for_each(|(w, sum)| w.set(w.get() - rate * sum));
+        place
+            .cells()
+            .iter()
+            .zip(sums)
+            .for_each(|(w, sum)| w.set(w.get() - rate * sum));
         Some(N)
     }
 
@@ -329,7 +357,9 @@ impl<'o> Layer<'o> {
 /// Adds a factor times as many numbers.
 #[inline(always)]
 pub(super) fn add_products<const N: usize>(sums: &mut [f32; N], factor: f32, numbers: Src<'_, f32>) {
-    sums.iter_mut().zip(numbers.iter()).for_each(|(sum, x)| *sum += factor * x);
+    sums.iter_mut()
+        .zip(numbers.iter())
+        .for_each(|(sum, x)| *sum += factor * x);
 }
 
 /// Adds one by one.
@@ -345,9 +375,15 @@ fn dot(x: Src<'_, f32>, w: Src<'_, f32>) -> f32 {
     let ((blocks_x, rest_x), (blocks_w, rest_w)) = (x.chunks::<LANES>(), w.chunks::<LANES>());
     let mut block = 0usize;
     while let (Some(x), Some(w)) = (blocks_x.get(block), blocks_w.get(block)) {
-        sums.iter_mut().zip(x.iter().zip(w)).for_each(|(sum, (x, w))| *sum += x * w);
+        sums.iter_mut()
+            .zip(x.iter().zip(w))
+            .for_each(|(sum, (x, w))| *sum += x * w);
         block = block.wrapping_add(1);
     }
     let tail = rest_x.iter().zip(rest_w.iter()).map(|(x, w)| x * w).sum::<f32>();
-    if block > 0 { sums.iter().sum::<f32>() + tail } else { tail }
+    if block > 0 {
+        sums.iter().sum::<f32>() + tail
+    } else {
+        tail
+    }
 }

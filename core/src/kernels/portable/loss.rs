@@ -93,7 +93,8 @@ impl Kernel for SquaredError {
             dx.set(2.0 * op.factor * error);
         }
         let rate = mem.src::<f32>(op.rate, 1)?.get(0)?;
-        mem.dst::<f32>(op.loss, 1)?.set(0, with_rate(op.factor * (sum + part), rate))
+        mem.dst::<f32>(op.loss, 1)?
+            .set(0, with_rate(op.factor * (sum + part), rate))
     }
 }
 

@@ -130,7 +130,12 @@ impl Under {
     fn each(&self, window: &Window2d, mut element: impl FnMut(usize, usize) -> Option<()>) -> Option<()> {
         let [_, columns] = two::<_, usize>(window.kernel);
         for r in 0..self.rows.1 {
-            let row = self.rows.0.wrapping_add(r).wrapping_mul(columns).wrapping_add(self.columns.0);
+            let row = self
+                .rows
+                .0
+                .wrapping_add(r)
+                .wrapping_mul(columns)
+                .wrapping_add(self.columns.0);
             for k in 0..self.columns.1 {
                 element(row.wrapping_add(k), self.at(window, r, k))?;
             }

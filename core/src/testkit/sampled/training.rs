@@ -16,7 +16,13 @@ use crate::testkit::memory::{Alike, Data, Numbers};
 
 /// A convolution's window and groups: plain, of two groups, depthwise, of one pixel, or over a long image.
 fn convolution(draw: &mut Draw<'_>) -> Option<(Window2d, u16)> {
-    let form = draw.pick(&[Form::Convolution, Form::Convolution, Form::Depthwise, Form::Dense, Form::Long])?;
+    let form = draw.pick(&[
+        Form::Convolution,
+        Form::Convolution,
+        Form::Depthwise,
+        Form::Dense,
+        Form::Long,
+    ])?;
     let op = cases::conv2d_f32(draw.random, form);
     let both = [op.window.input[2], op.window.output[2]];
     let halves = op.groups == 1 && both.iter().all(|channels| channels % 2 == 0) && draw.coin();

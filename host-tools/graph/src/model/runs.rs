@@ -141,11 +141,13 @@ pub fn train(
         offset: 0,
     };
     if let Some(state) = state {
-        session.write(all, state).ok_or_else(|| Error::internal("a state of another size"))?;
+        session
+            .write(all, state)
+            .ok_or_else(|| Error::internal("a state of another size"))?;
     }
-    session.turn_to_training().ok_or_else(|| {
-        Error::input("the file has no steps of training").help("pack it with --train --loss LOSS")
-    })?;
+    session
+        .turn_to_training()
+        .ok_or_else(|| Error::input("the file has no steps of training").help("pack it with --train --loss LOSS"))?;
     let outputs = session.model().header().outputs;
     for step in 0.. {
         let Some(given) = inputs(step) else { break };

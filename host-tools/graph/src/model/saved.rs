@@ -73,7 +73,9 @@ impl Saved {
                 .expected(format!("version {VERSION}")));
         }
         if state.len() != word(24) as usize || checksum(bytes) != word(CRC) {
-            return Err(damaged("the saved state is cut or damaged: length and checksum do not match".into()));
+            return Err(damaged(
+                "the saved state is cut or damaged: length and checksum do not match".into(),
+            ));
         }
         if word(12) != view.header().crc || state.len() != view.header().state_init.len as usize {
             return Err(Error::input("the saved state is of another model")

@@ -125,7 +125,9 @@ impl<'a> ModelView<'a> {
             metadata.labels = postcard::from_bytes(labels).map_err(|_| self.unread("the class labels"))?;
         }
         if self.of_training {
-            return metadata.of_training().ok_or_else(|| self.unread("what is said of training"));
+            return metadata
+                .of_training()
+                .ok_or_else(|| self.unread("what is said of training"));
         }
         Ok(metadata)
     }

@@ -37,7 +37,10 @@ impl Loss {
             let message = format!("--loss {name}: there is no such loss");
             Error::new(crate::error::ErrorKind::Usage, message).expected(names.join(", "))
         };
-        Self::ALL.into_iter().find(|loss| loss.name() == name).ok_or_else(unknown)
+        Self::ALL
+            .into_iter()
+            .find(|loss| loss.name() == name)
+            .ok_or_else(unknown)
     }
 }
 

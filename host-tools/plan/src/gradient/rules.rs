@@ -35,7 +35,9 @@ pub(super) fn has_gradient(graph: &Graph, node: &Node, needs: &[bool]) -> std::r
         | Op::Transpose { .. }
         | Op::Concat { .. }
         | Op::Pad { .. } => Ok(()),
-        Op::Unary(kind) => activated(*kind).map(|_| ()).ok_or_else(|| "its function has none here".into()),
+        Op::Unary(kind) => activated(*kind)
+            .map(|_| ())
+            .ok_or_else(|| "its function has none here".into()),
         Op::Binary {
             kind: BinaryOp::Add, ..
         } => {
@@ -114,7 +116,12 @@ fn conv2d(pass: &mut Reverse<'_>, node: &Node, attrs: &Conv2dAttrs, (x, dy): (Te
         ..attrs.clone()
     };
     let input_grad = Op::Train(Train::Conv2dInputGrad(plain.clone()));
-    layer(pass, node, (x, dy), [input_grad, Op::Train(Train::Conv2dWeightSgd(plain))]);
+    layer(
+        pass,
+        node,
+        (x, dy),
+        [input_grad, Op::Train(Train::Conv2dWeightSgd(plain))],
+    );
 }
 
 fn linear(pass: &mut Reverse<'_>, node: &Node, ends: (TensorId, TensorId)) {
@@ -189,14 +196,21 @@ fn avg_pool(pass: &mut Reverse<'_>, node: &Node, attrs: PoolAttrs, (x, dy): (Ten
 /// A mean over rows and columns is an average over a window that is the whole image.
 fn mean(pass: &mut Reverse<'_>, node: &Node, (x, y, dy): (TensorId, TensorId, TensorId)) {
     let shape = pass.graph.tensor(x).shape.clone();
-    let [n, rows, columns, channels] = shape[..] else { return };
+    let [n, rows, columns, channels] = shape[..] else {
+        return;
+    };
     let gradient = Tensor::activation(
         format!("{}.grad as an image", pass.graph.tensor(y).name),
         &[n, 1, 1, channels],
         DType::F32,
     );
     let image = pass.graph.add_tensor(gradient);
-    pass.node(&format!("{}.image", node.name), Op::Reshape, vec![Some(dy)], vec![image]);
+    pass.node(
+        &format!("{}.image", node.name),
+        Op::Reshape,
+        vec![Some(dy)],
+        vec![image],
+    );
     let attrs = PoolAttrs {
         layout: Layout::Nhwc,
         kernel: [rows, columns],

@@ -209,12 +209,7 @@ fn softmax_cross_entropy(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
         labels: lower.place(labels)?,
         rate: lower.place(rate)?,
     };
-    lower.push(
-        node,
-        "softmax_cross_entropy",
-        Step::SoftmaxCrossEntropyF32(step),
-        0,
-    );
+    lower.push(node, "softmax_cross_entropy", Step::SoftmaxCrossEntropyF32(step), 0);
     Ok(())
 }
 
