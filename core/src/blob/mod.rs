@@ -9,6 +9,7 @@ mod list;
 mod load;
 mod port;
 mod receipt;
+mod records;
 mod sections;
 mod state;
 mod stated;
@@ -35,10 +36,11 @@ pub(crate) use header::{
 pub use list::{LIST_BYTES, ListHead};
 pub use port::{MAX_RANK, Port};
 pub use receipt::{CrcUnit, Receipt};
+pub use records::Records;
 #[cfg(feature = "pack")]
 pub use sections::ACCELERATED;
 pub(crate) use sections::Parts;
-pub use sections::{Records, Sections};
+pub use sections::Sections;
 pub use state::StateInit;
 pub use stated::Stated;
 #[cfg(feature = "pack")]

@@ -7,6 +7,7 @@ use super::header::{
 use super::list::List;
 use super::port::{Port, PortPlace};
 use super::receipt::{CrcUnit, Receipt};
+use super::records::Records;
 use super::state::{Run, StateInit};
 use crate::align::MODEL_ALIGN;
 #[cfg(feature = "accelerators")]
@@ -478,35 +479,4 @@ fn are_whole(file: &[u8], offset: usize, runs: usize, len: u32) -> bool {
         return false;
     };
     StateInit::Runs(runs).len() == u64::from(len) && StateInit::Runs(runs).has_no_empty_run()
-}
-
-/// Iterates over step records: `None` inside for one that does not decode, after which the iteration ends.
-#[derive(Debug, Clone)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Records<'a>(&'a [u8]);
-
-impl<'a> Records<'a> {
-    /// The records in these bytes, whatever they are.
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
-    /// The bytes of those that are still to come.
-    pub(crate) fn rest(&self) -> &'a [u8] {
-        self.0
-    }
-}
-
-impl<'a> Iterator for Records<'a> {
-    type Item = Option<(u8, &'a [u8])>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let mut fields = Fields::new(self.0);
-        let record = fields.record();
-        self.0 = if record.is_some() { fields.rest() } else { &[] };
-        Some(record)
-    }
 }

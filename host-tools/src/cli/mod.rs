@@ -22,6 +22,7 @@ mod new;
 mod opened;
 mod outcome;
 mod pack;
+mod packed;
 mod plan;
 mod planned;
 mod program;

@@ -118,7 +118,7 @@ fn without_gradient(graph: &Graph, loss: Loss, needs: &[bool]) -> Result<()> {
         format!("--train: no gradient of {}", refused.join("; ")),
     )
     .expected("operators that have one between what is trained and the loss")
-    .help("--trainable PATTERN trains the layers behind them alone; docs/operators.md lists operators with a gradient"))
+    .help("--trainable PATTERN trains the layers behind them alone; docs/training.md lists operators with a gradient"))
 }
 
 /// Parameters' scalars.
