@@ -330,7 +330,7 @@ impl Samples {
 fn each_sample(path: &Path, port: &Port<'_>, batch: usize) -> Result<Vec<Vec<u8>>> {
     let mut one = port.clone();
     match one.shape.first_mut() {
-        Some(extent) if *extent as usize % batch == 0 => *extent /= batch as u32,
+        Some(extent) if (*extent as usize).is_multiple_of(batch) => *extent /= batch as u32,
         _ => return Err(Error::input(format!("input `{}` has no axis of samples", port.name))),
     }
     let mut array = Array::read(path)?;

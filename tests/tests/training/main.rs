@@ -14,23 +14,23 @@ use arenite_host::pack::{Options, Packed, pack};
 use arenite_tests::digits_options;
 use ndarray::ArrayD;
 
-pub const PIXELS: usize = 64;
-pub const CLASSES: usize = 10;
+const PIXELS: usize = 64;
+const CLASSES: usize = 10;
 
-pub fn models(name: &str) -> PathBuf {
+fn models(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name)
 }
 
-pub fn array<T: ndarray_npy::ReadableElement>(name: &str) -> Vec<T> {
+fn array<T: ndarray_npy::ReadableElement>(name: &str) -> Vec<T> {
     let array: ArrayD<T> = ndarray_npy::read_npy(models(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     array.into_raw_vec_and_offset().0
 }
 
-pub fn bytes(values: &[f32]) -> Vec<u8> {
+fn bytes(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-pub fn floats(bytes: &[u8]) -> Vec<f32> {
+fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes
         .as_chunks::<4>()
         .0
@@ -40,16 +40,16 @@ pub fn floats(bytes: &[u8]) -> Vec<f32> {
 }
 
 /// `np.rot90(x, 1, (2, 3))` of an image.
-pub fn sideways(image: &[f32]) -> Vec<f32> {
+fn sideways(image: &[f32]) -> Vec<f32> {
     (0..PIXELS).map(|at| image[at % 8 * 8 + 7 - at / 8]).collect()
 }
 
 /// `x[..., ::-1]` of an image.
-pub fn mirrored(image: &[f32]) -> Vec<f32> {
+fn mirrored(image: &[f32]) -> Vec<f32> {
     (0..PIXELS).map(|at| image[at / 8 * 8 + 7 - at % 8]).collect()
 }
 
-pub fn training_images(turned: fn(&[f32]) -> Vec<f32>) -> Vec<Vec<f32>> {
+fn training_images(turned: fn(&[f32]) -> Vec<f32>) -> Vec<Vec<f32>> {
     let pixels: Vec<f32> = array::<u8>("digits/train_images.npy")
         .into_iter()
         .map(|x| f32::from(x) / 16.0)
@@ -57,7 +57,7 @@ pub fn training_images(turned: fn(&[f32]) -> Vec<f32>) -> Vec<Vec<f32>> {
     pixels.chunks(PIXELS).map(turned).collect()
 }
 
-pub fn training_labels() -> Vec<i32> {
+fn training_labels() -> Vec<i32> {
     array::<u8>("digits/train_labels.npy")
         .into_iter()
         .map(i32::from)
@@ -65,23 +65,23 @@ pub fn training_labels() -> Vec<i32> {
 }
 
 /// The inputs of a step: image, label, rate.
-pub fn step_inputs(image: &[f32], label: i32, rate: f32) -> Vec<Vec<u8>> {
+fn step_inputs(image: &[f32], label: i32, rate: f32) -> Vec<Vec<u8>> {
     vec![bytes(image), label.to_le_bytes().to_vec(), bytes(&[rate])]
 }
 
-pub fn request(loss: Loss, trainable: &[&str]) -> Option<Request> {
+fn request(loss: Loss, trainable: &[&str]) -> Option<Request> {
     Some(Request {
         loss,
         trainable: trainable.iter().map(|pattern| pattern.to_string()).collect(),
     })
 }
 
-pub fn packed(options: Options) -> (ModelFile, Packed) {
+fn packed(options: Options) -> (ModelFile, Packed) {
     let packed = pack(&options, &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e}"));
     (ModelFile::open(&options.output).expect("just written"), packed)
 }
 
-pub fn digits(name: &str, folder: &Path, loss: Loss, trainable: &[&str]) -> (ModelFile, Packed) {
+fn digits(name: &str, folder: &Path, loss: Loss, trainable: &[&str]) -> (ModelFile, Packed) {
     let output = folder.join(format!("{name}-{}.bin", trainable.len()));
     packed(Options {
         train: request(loss, trainable),
@@ -90,7 +90,7 @@ pub fn digits(name: &str, folder: &Path, loss: Loss, trainable: &[&str]) -> (Mod
 }
 
 /// How many of the held-out images, turned, the inference of a state gets right.
-pub fn right(file: &ModelFile, state: &[u8], turned: fn(&[f32]) -> Vec<f32>) -> usize {
+fn right(file: &ModelFile, state: &[u8], turned: fn(&[f32]) -> Vec<f32>) -> usize {
     let file = ModelFile::made(
         &derived::with_state(&file.view().expect("intact"), state).expect("a file"),
         file.path(),
@@ -107,7 +107,7 @@ pub fn right(file: &ModelFile, state: &[u8], turned: fn(&[f32]) -> Vec<f32>) -> 
 }
 
 /// The parameters of a state in PyTorch's layout, by name, in the network's order: convolutions OIHW, linear layers as `columns` says.
-pub fn parameters(file: &ModelFile, state: &[u8], images: &BTreeMap<&str, [usize; 3]>) -> Vec<(String, Vec<f32>)> {
+fn parameters(file: &ModelFile, state: &[u8], images: &BTreeMap<&str, [usize; 3]>) -> Vec<(String, Vec<f32>)> {
     let metadata = file.view().expect("intact").metadata().expect("metadata");
     let trained = metadata.training.expect("steps of training").parameters;
     let of = |parameter: &arenite_host::metadata::TrainedMeta| {
@@ -125,7 +125,7 @@ pub fn parameters(file: &ModelFile, state: &[u8], images: &BTreeMap<&str, [usize
 }
 
 /// Channels of NHWC in front of rows and columns.
-pub fn nchw(values: &[f32], [n, h, w, c]: [usize; 4]) -> Vec<f32> {
+fn nchw(values: &[f32], [n, h, w, c]: [usize; 4]) -> Vec<f32> {
     let from = |at: usize| {
         let (x, y) = (at % w, at / w % h);
         let (channel, image) = (at / (w * h) % c, at / (w * h * c));
@@ -135,10 +135,10 @@ pub fn nchw(values: &[f32], [n, h, w, c]: [usize; 4]) -> Vec<f32> {
 }
 
 /// The images that linear layers of digits flatten.
-pub fn flattened() -> BTreeMap<&'static str, [usize; 3]> {
+fn flattened() -> BTreeMap<&'static str, [usize; 3]> {
     BTreeMap::from([("fc1.weight", [2, 2, 24])])
 }
 
-pub fn initial(file: &ModelFile) -> Vec<u8> {
+fn initial(file: &ModelFile) -> Vec<u8> {
     file.view().expect("intact").state_init().bytes().collect()
 }

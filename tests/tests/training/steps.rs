@@ -141,6 +141,26 @@ fn expected(step: &Step, seen: &Seen<'_>) -> Option<(Slot, Vec<f64>)> {
             };
             (op.output, dy.iter().zip(&y).map(|(dy, &y)| dy * slope(y)).collect())
         }
+        Step::MaxPoolGradF32(op) => {
+            let w = &op.window;
+            let dy = seen.floats(op.gradient, size(w.output, w.batch));
+            let positions = seen.0.read(op.positions, dy.len() as u32).expect("in bounds").to_vec();
+            let [[rows, columns, channels], [oh, ow, _]] = [w.input, w.output].map(|n| n.map(usize::from));
+            let mut dx = vec![0.0; size(w.input, w.batch)];
+            for (at, (dy, &position)) in dy.iter().zip(&positions).enumerate() {
+                let (c, ox, oy, n) = (
+                    at % channels,
+                    at / channels % ow,
+                    at / channels / ow % oh,
+                    at / channels / ow / oh,
+                );
+                let (position, kw) = (usize::from(position), usize::from(w.kernel[1]));
+                let y = oy * usize::from(w.stride[0]) + position / kw - usize::from(w.padding[0]);
+                let x = ox * usize::from(w.stride[1]) + position % kw - usize::from(w.padding[1]);
+                dx[((n * rows + y) * columns + x) * channels + c] += dy;
+            }
+            (op.output, dx)
+        }
         Step::SoftmaxCrossEntropyF32(op) => {
             let [rows, classes] = [op.rows, op.classes].map(|n| n as usize);
             let x = seen.floats(op.logits, rows * classes);

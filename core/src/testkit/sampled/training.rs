@@ -25,7 +25,7 @@ fn convolution(draw: &mut Draw<'_>) -> Option<(Window2d, u16)> {
     ])?;
     let op = cases::conv2d_f32(draw.random, form);
     let both = [op.window.input[2], op.window.output[2]];
-    let halves = op.groups == 1 && both.iter().all(|channels| channels % 2 == 0) && draw.coin();
+    let halves = op.groups == 1 && both.iter().all(|channels| channels.is_multiple_of(2)) && draw.coin();
     Some((op.window, if halves { 2 } else { op.groups }))
 }
 
