@@ -372,6 +372,26 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         (&self.regions, self.state)
     }
 
+    /// Goes on with the steps of training, over the same arena and state; a run that is under way is given up, and inputs are to be set anew. `None` for a
+    /// file without such steps, where nothing changes.
+    #[cfg(feature = "training")]
+    pub fn turn_to_training(&mut self) -> Option<()> {
+        self.turn_to(self.model.training()?);
+        Some(())
+    }
+
+    /// Goes on with the steps of inference, likewise.
+    #[cfg(feature = "training")]
+    pub fn turn_to_inference(&mut self) {
+        self.turn_to(self.model.inference());
+    }
+
+    #[cfg(feature = "training")]
+    fn turn_to(&mut self, model: Model<'m, K>) {
+        (self.missing, self.rest, self.next) = (all_inputs(&model), None, 0);
+        self.model = model;
+    }
+
     /// The model.
     pub fn model(&self) -> &Model<'m, K> {
         &self.model

@@ -490,6 +490,18 @@ macro_rules! kernels {
             74 W8Conv2dF32 Scalar portable::low_bit::F32<8>;
             75 W4Conv2dF32 Scalar portable::low_bit::F32<4>;
             76 W4Conv2dS8 Scalar portable::low_bit::S8W4;
+            140 TrainedConv2dF32 Scalar portable::conv2d_train::Forward;
+            141 Conv2dInputGradF32 Scalar portable::conv2d_train::InputGrad;
+            142 Conv2dWeightSgdF32 Scalar portable::conv2d_train::WeightSgd;
+            143 LinearInputGradF32 Scalar portable::linear_train::InputGrad;
+            144 LinearWeightSgdF32 Scalar portable::linear_train::WeightSgd;
+            145 BiasSgdF32 Scalar portable::linear_train::BiasSgd;
+            146 MaxPoolPositionsF32 Scalar portable::pool2d_train::MaxPositions;
+            147 MaxPoolGradF32 Scalar portable::pool2d_train::MaxGrad;
+            148 AvgPoolGradF32 Scalar portable::pool2d_train::AvgGrad;
+            149 ActivationGradF32 Scalar portable::activation_grad::F32;
+            150 SoftmaxCrossEntropyF32 Scalar portable::loss::SoftmaxCrossEntropy;
+            151 SquaredErrorF32 Scalar portable::loss::SquaredError;
             // Tried before the next one, where flash may be spent.
             71 IntWinogradConv2dS8 Int packed::conv2d_s8_winograd::S8;
             48 IntConv2dS8 Int packed::conv2d_s8::S8;

@@ -3,11 +3,13 @@
 //! An *operator* is a structure of parameters over places that travels in the blob ([`operator::Operator`]); how it is computed is a
 //! [`Kernel`](crate::kernels::api::kernel::Kernel)'s matter.
 
+pub mod activation_grad;
 pub mod arg_max;
 pub mod binary;
 pub mod choose;
 pub mod compare;
 pub mod conv2d;
+pub mod conv2d_train;
 pub mod convert;
 pub mod cost;
 pub mod detections;
@@ -21,7 +23,9 @@ pub mod frames;
 pub mod gather;
 pub mod l2_norm;
 pub mod linear;
+pub mod linear_train;
 pub mod locally_connected;
+pub mod loss;
 pub mod low_bit;
 pub mod lrn;
 pub mod lstm;
@@ -32,6 +36,7 @@ pub mod packed_conv2d;
 pub mod packed_sum;
 pub mod pointwise;
 pub mod pool2d;
+pub mod pool2d_train;
 pub mod reduce;
 pub mod resize;
 pub mod signal;

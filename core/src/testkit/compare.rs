@@ -186,12 +186,12 @@ impl Bench<'_> {
             let run = if placement == 1 { functions.run_pieces } else { run };
             run(params, &memory(&mut arena.0, weights)).ok_or(BROKEN)?;
             let mut at = 0;
-            for spot in spots.iter().filter(|spot| spot.is_written()) {
+            for (index, spot) in spots.iter().filter(|spot| spot.is_written()).enumerate() {
                 let found = arena.0.get(spot.range()).ok_or(BROKEN)?;
                 let of_reference = expected.0.get(at..).and_then(|rest| rest.get(..found.len()));
                 // Bytes between others keep what lay there, where that may be an operand.
                 let gaps = data.gaps && placement > 0;
-                same(found, of_reference.ok_or(BROKEN)?, data.alike, gaps)?;
+                same(found, of_reference.ok_or(BROKEN)?, data.alike_of(index), gaps)?;
                 at += found.len();
             }
             if !spots.are_guarded(&arena.0) {

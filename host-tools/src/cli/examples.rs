@@ -52,6 +52,13 @@ const EXAMPLES: [(&str, &[&str]); 22] = [
         &["arenite eval net.bin --inputs images.npy --labels labels.npy"],
     ),
     (
+        "train",
+        &[
+            "arenite train net.bin --inputs images.npy --labels labels.npy --rate 0.01 --state-out net.state",
+            "arenite train net.bin --inputs x.npy --labels y.npy --rate 0.01 --steps 100 --on qemu:mps2-an386 --state-out net.state",
+        ],
+    ),
+    (
         "diff",
         &[
             "arenite diff net.bin reference.npz",

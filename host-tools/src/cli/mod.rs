@@ -23,6 +23,7 @@ mod new;
 mod opened;
 mod outcome;
 mod pack;
+mod packed;
 mod plan;
 mod planned;
 mod program;
@@ -32,6 +33,7 @@ mod report;
 mod run;
 mod size;
 mod trace;
+mod train;
 mod update;
 mod verify;
 mod watch;
@@ -70,6 +72,8 @@ enum Command {
     Trace(trace::Args),
     /// Runs a model on labelled inputs: accuracy and confusion matrix.
     Eval(eval::Args),
+    /// Trains a model that was packed with --train on labelled inputs, here or on a board.
+    Train(Box<train::Args>),
     /// Compares every layer with a reference and names the first that differs.
     Diff(diff::Args),
     /// Plans one arena for the buffers of a CSV file.
@@ -129,6 +133,7 @@ fn work(cli: Cli) -> Result<Verdict> {
         },
         Command::Trace(args) => trace::run(&args),
         Command::Eval(args) => eval::run(&args),
+        Command::Train(args) => train::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Weights(args) => weights::run(&args),

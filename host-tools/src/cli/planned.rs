@@ -45,7 +45,7 @@ const fn value(name: &'static str, value: &'static str, comes_with: &'static str
     }
 }
 
-const TRAIN: &str = "train on a computer and pack the trained network";
+const TRAIN: &str = "trace the network with the batch that is wanted";
 const STREAM: &str = "set the whole input before a run; --fit and --region lower the arena";
 const SEQUENCES: &str =
     "export the network with a fixed length, and keep its state in `trace.json` (docs/trace-schema.md)";
@@ -59,9 +59,6 @@ const PLANNED: &[Planned] = &[
         "language models",
         "turn text into numbers in the application",
     ),
-    option("--train", "training on the device", TRAIN),
-    option("--loss", "training on the device", TRAIN),
-    option("--trainable", "training on the device", TRAIN),
     option("--micro-batches", "training on the device", TRAIN),
     option("--stream-input", "inputs that are fed by rows", STREAM),
     option("--stream-output", "outputs that are handed out by rows", STREAM),
@@ -73,7 +70,6 @@ const PLANNED: &[Planned] = &[
     ),
     value("--dialect", "gguf", "language models", DIALECT),
     value("--dialect", "llama2c", "language models", DIALECT),
-    command("train", "training on the device", TRAIN),
     command(
         "generate",
         "language models",

@@ -70,9 +70,17 @@ macro_rules! weight {
             KernelId::Conv2dF32 | KernelId::DepthwiseF32 | KernelId::LstmF32 => 52,
             KernelId::W4Conv2dF32 | KernelId::W8Conv2dF32 => 56,
             KernelId::LocallyConnectedF32 => 58,
+            KernelId::ActivationGradF32 | KernelId::AvgPoolGradF32 | KernelId::MaxPoolGradF32 => 36,
+            KernelId::BiasSgdF32 | KernelId::MaxPoolPositionsF32 => 45,
+            KernelId::Conv2dInputGradF32
+            | KernelId::Conv2dWeightSgdF32
+            | KernelId::LinearInputGradF32
+            | KernelId::LinearWeightSgdF32
+            | KernelId::SquaredErrorF32
+            | KernelId::TrainedConv2dF32 => 58,
             KernelId::LrnF32 => 172,
             KernelId::SpecialBinaryF32 => 235,
-            KernelId::SoftmaxF32 => 600,
+            KernelId::SoftmaxCrossEntropyF32 | KernelId::SoftmaxF32 => 600,
             kernel => match kernel.backend() {
                 Backend::Mve | Backend::Neon | Backend::Dotprod | Backend::I8mm | Backend::Sme => 1,
                 Backend::Dsp | Backend::Rvv => 2,

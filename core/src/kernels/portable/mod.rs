@@ -4,10 +4,12 @@
 //! excluded them.
 #![deny(unsafe_code)]
 
+pub mod activation_grad;
 pub mod arg_max;
 pub mod compare;
 pub mod conv2d;
 pub mod conv2d_s16;
+pub mod conv2d_train;
 pub mod convert;
 pub mod detections;
 pub mod elementwise;
@@ -19,12 +21,15 @@ mod integers;
 pub mod l2_norm;
 pub mod linear_f32;
 pub mod linear_s8;
+pub mod linear_train;
 pub mod locally_connected;
+pub mod loss;
 pub mod low_bit;
 pub mod lrn;
 pub mod lstm;
 pub mod matmul;
 pub mod pool2d;
+pub mod pool2d_train;
 pub mod reduce;
 pub mod resize;
 pub mod select;

@@ -5,10 +5,12 @@
 //! what is fast is compared with what is plainly right.
 #![deny(unsafe_code)]
 
+pub(crate) mod activation_grad;
 pub(crate) mod add_s8_linear;
 pub(crate) mod arg_max;
 pub(crate) mod compare;
 pub(crate) mod conv2d;
+pub(crate) mod conv2d_train;
 pub(crate) mod convert;
 pub(crate) mod detections;
 pub(crate) mod elementwise;
@@ -18,12 +20,15 @@ pub(crate) mod frames;
 pub(crate) mod gather;
 pub(crate) mod l2_norm;
 pub(crate) mod linear_f32;
+pub(crate) mod linear_train;
 pub(crate) mod locally_connected;
+pub(crate) mod loss;
 pub(crate) mod low_bit;
 pub(crate) mod lrn;
 pub(crate) mod lstm;
 pub(crate) mod matmul;
 pub(crate) mod pool2d;
+pub(crate) mod pool2d_train;
 pub(crate) mod reduce;
 pub(crate) mod resize;
 pub(crate) mod select;

@@ -7,6 +7,7 @@ mod moved;
 mod recurrent;
 mod rows;
 mod signals;
+mod training;
 mod transforms;
 
 pub(super) use elementwise::binary_int;

@@ -152,6 +152,7 @@ pub fn infer(op: &Op, inputs: &[Option<&Tensor>]) -> Result<Option<Vec<usize>>> 
         | Op::Svdf { .. }
         | Op::UnidirectionalLstm { .. }
         | Op::Signal(_)
+        | Op::Train(_)
         | Op::Detections(_)
         | Op::EthosU(_)
         | Op::ReadState
@@ -329,7 +330,8 @@ pub fn infer_dtype(op: &Op, inputs: &[Option<&Tensor>]) -> Option<DType> {
         | Op::Svdf { .. }
         | Op::Softmax { .. }
         | Op::EthosU(_)
-        | Op::Signal(_) => None,
+        | Op::Signal(_)
+        | Op::Train(_) => None,
         _ => inputs.first().copied().flatten().map(|t| t.dtype),
     }
 }

@@ -11,11 +11,13 @@ pub mod infer;
 pub mod numbers;
 pub mod op;
 pub mod signal;
+pub mod train;
 
 pub use arenite::ops::binary::BinaryOp;
 pub use data::{Data, Expr};
 pub use op::{Activation, Conv2dAttrs, Detector, EthosU, Layout, Op, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
 pub use signal::Signal;
+pub use train::Train;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -10,6 +10,7 @@ use arenite::ops::pointwise::{Function, UnaryOp};
 use arenite::ops::special_int::SpecialIntOp;
 
 use super::signal::Signal;
+use super::train::Train;
 
 /// Axis order of the activations of a spatial operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -373,6 +374,8 @@ pub enum Op {
     L2Norm,
     /// A signal operator of TensorFlow Lite Micro.
     Signal(Signal),
+    /// An operator of training.
+    Train(Train),
     /// in 0: encodings `[.., anchors, width]`; in 1: scores `[.., anchors, background + labels]`; in 2: anchors `[anchors, 4]`; f32. Out 0: corners; out 1:
     /// classes; out 2: scores; out 3: how many.
     Detections(Detector),
