@@ -10,7 +10,7 @@ use arenite_host::model::{self, derived};
 use arenite_host::pack::Options;
 use arenite_tests::{oracle, skip};
 
-use crate::*;
+use crate::training::*;
 
 /// One pass over the digits, mounted sideways: every loss within 1e-3 and every parameter within 1e-4 of PyTorch in f64, and as many images right.
 #[test]
