@@ -31,6 +31,8 @@ pub(super) struct Functions {
     pub(super) place: Place,
     /// Runs the step.
     pub(super) run: fn(&[u8], &Mem<'_>) -> Option<()>,
+    /// Whether the step refuses an index: [`Kernel::out_of_range`].
+    pub(super) refuses: fn(&[u8], &Mem<'_>) -> bool,
     /// Checks the step as load does.
     pub(super) check: fn(&[u8], &Bounds<'_>) -> Result<(), Fault>,
     /// Smallest distance of the output to an operand: [`Kernel::distance`] and [`Kernel::in_place`].
@@ -46,6 +48,7 @@ impl Functions {
             visit: visit::<K::Op>,
             place: place::<K::Op>,
             run: run::<K>,
+            refuses: refuses::<K>,
             check: |params, bounds| check::<K>((0, params), bounds),
             near: near::<K>,
             varies: varies::<K>,
@@ -70,6 +73,11 @@ fn needs<K: Kernel>(params: &[u8]) -> Option<Needs> {
 #[inline(never)]
 fn run<K: Kernel>(params: &[u8], mem: &Mem<'_>) -> Option<()> {
     K::run(decoded(params).as_ref()?, mem)
+}
+
+#[inline(never)]
+fn refuses<K: Kernel>(params: &[u8], mem: &Mem<'_>) -> bool {
+    K::INDEXED && decoded(params).is_some_and(|op| K::out_of_range(&op, mem).is_some())
 }
 
 #[inline(never)]
