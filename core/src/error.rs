@@ -371,7 +371,7 @@ impl fmt::Display for RunError {
             RunError::Corrupt { step } => write!(f, "step {step} changed since the model was loaded"),
             RunError::OutOfRange { step, index, count } => write!(
                 f,
-                "step {step} was given index {index}, and there are {count}, from 0: give a token of the vocabulary, and the position behind the last or before it"
+                "step {step} was given index {index} of {count}, counted from 0: give a token of the vocabulary, and the next position or one before it"
             ),
             RunError::Cores { needed, given } => {
                 write!(f, "the model is for {needed} cores, {given} run it: `run` takes one")

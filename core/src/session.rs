@@ -10,9 +10,9 @@ use crate::error::AcceleratorFault;
 use crate::error::{RunError, SessionError};
 use crate::events;
 use crate::kernels::table::{All, Kernels, has_indexed, refused_index, run_step};
-use crate::ops::position::OutOfRange;
 #[cfg(feature = "accelerators")]
 use crate::kernels::table::{KernelId, is_built};
+use crate::ops::position::OutOfRange;
 
 /// The caller's arenas, one slice for each region of the model.
 #[derive(Debug, Default)]

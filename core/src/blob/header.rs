@@ -46,6 +46,7 @@ pub struct Header {
     pub self_test: Section,
     pub labels: Section,
     pub cores: Section,
+    pub tokenizer: Section,
 }
 
 /// A part of the file.
@@ -95,6 +96,7 @@ impl Header {
             self_test: section(file, field::SELF_TEST),
             labels: section(file, field::LABELS),
             cores: tabled(whole, Kind::Cores),
+            tokenizer: tabled(whole, Kind::Tokenizer),
         }
     }
 }
@@ -144,7 +146,7 @@ pub(crate) const fn unknown_kind(file: &[u8]) -> Option<u32> {
     let mut at = HEADER_BYTES;
     while at < half(file, field::HEADER_LEN) as usize {
         let kind = word(file, at);
-        if kind != Kind::Cores as u32 {
+        if kind != Kind::Cores as u32 && kind != Kind::Tokenizer as u32 {
             return Some(kind);
         }
         at += ROW_BYTES;
@@ -172,6 +174,8 @@ pub(crate) const fn is_table_right(file: &[u8]) -> bool {
 pub(crate) enum Kind {
     /// The core of each step.
     Cores = 1,
+    /// The pieces of a text, and how they are joined.
+    Tokenizer = 4,
 }
 
 /// The section of this kind; empty at 0 where the table has none.

@@ -71,7 +71,11 @@ impl<P: Place> Operator for AttentionF32<P> {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[self.heads, self.width, 4])?;
         checked_size(&[self.kv_heads, self.capacity, self.width, 4])?;
-        if self.heads.is_multiple_of(self.kv_heads) { Ok(()) } else { Err(Fault::Shape) }
+        if self.heads.is_multiple_of(self.kv_heads) {
+            Ok(())
+        } else {
+            Err(Fault::Shape)
+        }
     }
 
     fn operands(&self, needs: Needs, visit: &mut dyn FnMut(Operand<P>)) {

@@ -109,7 +109,11 @@ impl<P: Place> Operator for EmbeddingW8<P> {
 
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         let len = |extents: &[u32]| size(extents).unwrap_or(u32::MAX);
-        visit(Operand::of::<f32>(Access::Write, self.output, len(&[self.count, self.width])));
+        visit(Operand::of::<f32>(
+            Access::Write,
+            self.output,
+            len(&[self.count, self.width]),
+        ));
         visit(Operand::of::<i32>(Access::Read, self.indices, self.count));
         visit(Operand::constant::<i8>(self.table, len(&[self.rows, self.width])));
         let scales = len(&[self.rows, groups(self.width, self.share)]);

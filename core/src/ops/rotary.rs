@@ -40,7 +40,11 @@ impl<P: Place> Operator for RotaryF32<P> {
     fn check(&self) -> Result<(), Fault> {
         checked_size(&[self.rows, self.width, 4])?;
         checked_size(&[self.positions, self.width, 4])?;
-        if self.width.is_multiple_of(2) { Ok(()) } else { Err(Fault::Shape) }
+        if self.width.is_multiple_of(2) {
+            Ok(())
+        } else {
+            Err(Fault::Shape)
+        }
     }
 
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {

@@ -94,6 +94,8 @@ pub fn emit_part(
     let meta = metadata.encode()?;
     let labels = encode_labels(labels)?;
     let cores = encode_cores(program)?;
+    // Of a model in pieces the first one has it.
+    let tokenizer = if part.inputs { &program.graph.tokenizer[..] } else { &[] };
     let (state, state_runs) = encode_state(&program.state.initial);
 
     let mut arena = [0; arenite::MAX_REGIONS];
@@ -132,6 +134,7 @@ pub fn emit_part(
         meta: meta.len(),
         labels: labels.len(),
         cores: cores.len(),
+        tokenizer: tokenizer.len(),
         state_init: program.state.initial.len(),
         state_runs,
         weights: length as usize,
@@ -139,7 +142,7 @@ pub fn emit_part(
     let too_large = || Error::new(ErrorKind::DoesNotFit, "the model needs more than 4 GiB");
     header.place(lengths).ok_or_else(too_large)?;
 
-    let sections = [&ports[..], &steps, &meta, &labels, &cores, &state];
+    let sections = [&ports[..], &steps, &meta, &labels, &cores, tokenizer, &state];
     write(file, &mut header, &sections, &constants, weights, progress)?;
     let plan = (ports.len() + steps.len()) as u64;
     Ok(Written {

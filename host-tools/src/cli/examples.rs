@@ -6,7 +6,7 @@ use crate::board::BOARDS;
 use crate::chips;
 
 /// Examples of a command, by its name.
-const EXAMPLES: [(&str, &[&str]); 21] = [
+const EXAMPLES: [(&str, &[&str]); 22] = [
     (
         "pack",
         &[
@@ -56,6 +56,13 @@ const EXAMPLES: [(&str, &[&str]); 21] = [
         &[
             "arenite diff net.bin reference.npz",
             "arenite diff int8.bin --float f32.bin --inputs images.npy",
+        ],
+    ),
+    (
+        "generate",
+        &[
+            "arenite generate story.bin --prompt 'Once upon a time' --tokens 100",
+            "arenite generate story.bin --prompt Lily --tokens 100 --temperature 0.8 --top-p 0.9 --seed 7 --on qemu:mps2-an386",
         ],
     ),
     ("plan", &["arenite plan buffers.csv --capacity 65536"]),

@@ -18,7 +18,11 @@ pub(crate) fn f32(op: &RotaryF32, mem: &Mem<'_>) -> Option<()> {
     let position = usize::try_from(read::<i32>(mem, op.position, 1)?.get(0)?).ok()?;
     for r in 0..rows {
         for i in 0..half {
-            let pair = if op.interleaved { [2 * i, 2 * i + 1] } else { [i, half + i] };
+            let pair = if op.interleaved {
+                [2 * i, 2 * i + 1]
+            } else {
+                [i, half + i]
+            };
             let [first, second] = pair.map(|element| at([rows, width], [r, element]));
             let angle = at([positions, half], [position, i]);
             let (a, b) = (input.get(first)?, input.get(second)?);

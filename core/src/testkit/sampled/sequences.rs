@@ -175,7 +175,10 @@ impl Generated for Position {
         };
         // The next line, or one before it.
         let lines = draw.random.below(capacity) as i32;
-        let numbers = [Numbers::Words([0, lines]), Numbers::Words([lines, draw.pick(&[lines, last, i32::MAX])?])];
+        let numbers = [
+            Numbers::Words([0, lines]),
+            Numbers::Words([lines, draw.pick(&[lines, last, i32::MAX])?]),
+        ];
         Some((op, Data::integers(draw.seed()).of(&numbers)))
     }
 

@@ -313,11 +313,10 @@ fn attention([query, keys, values, position]: [&Tensor; 4]) -> Result<Vec<usize>
         return Err(mismatch("the query", &query.shape, "the keys", &keys.shape));
     };
     if width != of_keys || keys.shape != values.shape || shared == 0 || heads % shared != 0 {
-        return Err(Error::input(format!(
-            "a query of shape {:?}, keys {:?} and values {:?} do not fit together",
+        return Err(Error::internal(format!(
+            "a query of shape {:?}, keys {:?} and values {:?}",
             query.shape, keys.shape, values.shape
-        ))
-        .expected("[heads, width] and twice [heads of keys and values, capacity, width], whose heads divide the query's"));
+        )));
     }
     Ok(query.shape.clone())
 }
@@ -336,13 +335,12 @@ fn one(index: &Tensor) -> Result<()> {
     if index.elements() == 1 && index.dtype == DType::I32 {
         return Ok(());
     }
-    Err(Error::input(format!(
-        "`{}` is {}{:?}",
+    Err(Error::internal(format!(
+        "an index `{}` of {}{:?}",
         index.name,
         index.dtype.name(),
         index.shape
-    ))
-    .expected("one int32"))
+    )))
 }
 
 fn reduced(shape: &[usize], axes: &[usize], keep_dims: bool) -> Vec<usize> {

@@ -64,13 +64,6 @@ const FORMS: [Form; 26] = [
         ),
     },
     Form {
-        is: |_, content| content.starts_with(b"GGUF"),
-        told: (
-            "it is a GGUF file, a language model",
-            "language models are out of reach: networks for microcontrollers come as .tflite, .onnx or traces",
-        ),
-    },
-    Form {
         is: |_, content| content.get(4..8).is_some_and(|mark| mark == b"ORTM"),
         told: (
             "it is a network of ONNX Runtime's own format (.ort)",

@@ -21,7 +21,11 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, scale: f32) -> Result<()
         .into_iter()
         .find(|t| t.dtype != DType::F32)
     {
-        return Err(Error::unsupported(format!("attention of {} (`{}`)", other.dtype.name(), other.name)).expected("f32"));
+        return Err(Error::internal(format!(
+            "attention of {} (`{}`)",
+            other.dtype.name(),
+            other.name
+        )));
     }
     let (&[heads, width], &[kv_heads, capacity, _]) = (tq.shape.as_slice(), tk.shape.as_slice()) else {
         return Err(Error::internal("attention of other shapes than were checked"));

@@ -15,7 +15,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, interleaved: bool) -> Re
     let [of_x, of_cosines, of_sines, of_position] = [x, cosines, sines, position].map(|id| lower.place(id));
     let (tx, tc) = (lower.graph().tensor(x), lower.graph().tensor(cosines));
     if tx.dtype != DType::F32 {
-        return Err(Error::unsupported(format!("rotary positions of {}", tx.dtype.name())).expected("f32"));
+        return Err(Error::internal(format!("rotary positions of {}", tx.dtype.name())));
     }
     let step = RotaryF32 {
         output: Place::Tensor(y, 0),

@@ -13,17 +13,16 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
     let places = [lower.place(state)?, lower.place(line)?, lower.place(position)?];
     let (ts, tl) = (lower.graph().tensor(state), lower.graph().tensor(line));
     let &[outer, capacity, inner] = ts.shape.as_slice() else {
-        return Err(Error::unsupported(format!("a state of shape {:?}", ts.shape)).expected("three axes"));
+        return Err(Error::internal(format!("a state of shape {:?}", ts.shape)));
     };
     if tl.elements() != outer * inner || tl.dtype != ts.dtype {
-        return Err(Error::input(format!(
+        return Err(Error::internal(format!(
             "a line of {}{:?} for a state of {}{:?}",
             tl.dtype.name(),
             tl.shape,
             ts.dtype.name(),
             ts.shape
-        ))
-        .expected(format!("{}[{outer}, {inner}]", ts.dtype.name())));
+        )));
     }
     let step = WriteLine {
         state: places[0],
