@@ -40,7 +40,8 @@ pub(super) fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Re
     if let Some(kind) = file.text("llama.rope.scaling.type")?.filter(|kind| *kind != "none") {
         return Err(Error::unsupported(format!("rotations scaled by `{kind}`")).expected("none"));
     }
-    let network = whole.clone().with_context(options)?;
+    let network = whole.with_context(options)?;
+    network.check_cache()?;
     let tables = network.tables(base);
     let mut read = Vec::new();
     let mut value = |name: &str, extents: &[usize]| {

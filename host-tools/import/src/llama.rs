@@ -90,6 +90,20 @@ impl Shape {
         }
     }
 
+    /// Refuses a cache that is larger than any device's memory: what follows is as large.
+    pub(crate) fn check_cache(&self) -> Result<()> {
+        let extents = [2, self.layers, self.kv_heads, self.context, self.head, 4];
+        let bytes = extents.into_iter().try_fold(1_usize, usize::checked_mul);
+        match bytes.filter(|&bytes| bytes <= MOST_CACHE) {
+            Some(_) => Ok(()),
+            None => Err(
+                Error::unsupported(format!("keys and values of {} positions", self.context))
+                    .expected(format!("at most {MOST_CACHE} bytes of them"))
+                    .help("pass --context N with a smaller N"),
+            ),
+        }
+    }
+
     /// The angles of each position and pair, from a base of frequencies: products of f32, as where such networks are trained.
     pub(crate) fn tables(&self, base: f32) -> Tables {
         let half = self.head / 2;
@@ -117,6 +131,9 @@ pub(crate) fn refuse_others(options: &ImportOptions) -> Result<()> {
         _ => Assumptions::new(options).finish().map(drop),
     }
 }
+
+/// Bytes of keys and values at most.
+const MOST_CACHE: usize = 1 << 30;
 
 /// Layers at most: a graph of a few hundred thousand nodes is none that a device runs.
 const MOST_LAYERS: usize = 1024;

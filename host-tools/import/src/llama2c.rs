@@ -38,6 +38,7 @@ pub(super) fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Re
             .expected(format!("{bytes} bytes, as its header says: {whole:?}")));
     }
     let shape = whole.clone().with_context(options)?;
+    shape.check_cache()?;
     let floats = |span: &Span| content.get(span.start..span.start + span.bytes).unwrap_or_default();
     let table = |name: &str| spans.get(name).map(|span| values(floats(span))).unwrap_or_default();
     let tables = cut(known(&whole, [table("rope_cosines"), table("rope_sines")]), &shape);

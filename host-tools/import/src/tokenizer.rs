@@ -46,7 +46,8 @@ pub(crate) fn read(path: &Path, tokens: usize) -> Result<Vec<u8>> {
     section.map_err(|e| e.in_file(path))
 }
 
-/// The longest piece's length, then for each piece its score, its length and its bytes. 0 is the unknown token, 1 begins a text, 2 ends it, those of bytes follow.
+/// The longest piece's length, then for each piece its score, its length and its bytes. 0 is the unknown token, 1 begins a text, 2 ends it, those of
+/// bytes follow.
 fn llama2c(content: &[u8]) -> Result<Vocabulary> {
     let cut = |at: usize| {
         Error::input(format!("the file ends inside of the piece at byte {at}")).expected(

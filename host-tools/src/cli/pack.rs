@@ -175,10 +175,8 @@ pub(super) fn run(args: Args) -> Result<Verdict> {
         return Err(Error::new(ErrorKind::Usage, message).help("pass one of them"));
     }
     let read_first = args.labels.iter().chain(&args.sign).chain(&args.accelerator);
-    let read_first = read_first.chain(args.borders.tokenizer());
-    read_first
-        .into_iter()
-        .try_for_each(|input| outputs_differ(&output, page.as_ref(), input))?;
+    let mut read_first = read_first.chain(args.borders.tokenizer());
+    read_first.try_for_each(|input| outputs_differ(&output, page.as_ref(), input))?;
     let mut networks = options(args)?;
     if page.is_some() {
         // The page shows the trace as it was imported.

@@ -176,8 +176,13 @@ fn of_blocks(kind: u32, block: &[u8], blocks_of_a_row: usize) -> Vec<u8> {
         kind,
         block.repeat(3 * blocks_of_a_row),
     )];
-    for name in ["attn_q", "attn_k", "attn_v", "attn_output"] {
-        tensors.push(tensor(&format!("blk.0.{name}.weight"), &[width, width]));
+    for (name, outputs) in [
+        ("attn_q", width),
+        ("attn_k", width / 2),
+        ("attn_v", width / 2),
+        ("attn_output", width),
+    ] {
+        tensors.push(tensor(&format!("blk.0.{name}.weight"), &[width, outputs]));
     }
     for name in ["attn_norm", "ffn_norm"] {
         tensors.push(tensor(&format!("blk.0.{name}.weight"), &[width]));
@@ -288,6 +293,13 @@ fn files_that_are_cut_or_forged_are_refused() {
         forged[at..at + from.len()].copy_from_slice(to);
         packed(folder.path(), "other.gguf", &forged).err().expect("refused")
     };
+    // A context whose keys and values are larger than any memory.
+    let mut long = whole.clone();
+    let name = b"llama.context_length";
+    let at = whole.windows(name.len()).position(|part| part == name).expect("there") + name.len() + 4;
+    long[at..at + 4].copy_from_slice(&(1_u32 << 24).to_le_bytes());
+    let error = packed(folder.path(), "long.gguf", &long).err().expect("refused");
+    assert!(error.contains("keys and values of 16777216 positions"), "{error}");
     assert!(named(b"llama", b"gemma").contains("architecture `gemma`"));
     assert!(named(b"blk.0.attn_q.weight", b"blk.0.attn_x.weight").contains("no tensor `blk.0.attn_q.weight`"));
     let mut other = whole.clone();

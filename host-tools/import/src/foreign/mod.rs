@@ -37,7 +37,7 @@ const KERAS_WEIGHTS: Told = (
 const DAMAGED: &str = "the file is damaged or cut off: fetch or convert it again";
 
 /// From the surest sign to a mere name.
-const FORMS: [Form; 26] = [
+const FORMS: [Form; 25] = [
     Form {
         is: |name, content| content.starts_with(b"\x89HDF\r\n\x1a\n") && name.ends(".weights.h5"),
         told: KERAS_WEIGHTS,
