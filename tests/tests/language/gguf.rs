@@ -144,7 +144,7 @@ fn packed(folder: &std::path::Path, name: &str, bytes: &[u8]) -> Result<ModelFil
     std::fs::write(&input, bytes).expect("written");
     let mut options = Options::new(input, output);
     options.target = Target::Portable;
-    pack(&options).map_err(|error| error.to_string())?;
+    pack(&options, &mut |_, _, _| {}).map_err(|error| error.to_string())?;
     Ok(ModelFile::open(&options.output).expect("a model"))
 }
 

@@ -47,7 +47,7 @@ impl Given {
         let mut options = self.options("model.bin");
         options.target = target;
         change(&mut options);
-        pack(&options).unwrap_or_else(|error| panic!("{error}"));
+        pack(&options, &mut |_, _, _| {}).unwrap_or_else(|error| panic!("{error}"));
         ModelFile::open(&options.output).expect("a model")
     }
 

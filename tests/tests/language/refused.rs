@@ -18,7 +18,9 @@ fn files_of_llama2c_that_are_cut_or_forged_are_refused() {
         let mut options = given.options("no.bin");
         options.input = folder.path().join("forged.bin");
         std::fs::write(&options.input, bytes).expect("written");
-        let error = pack(&options).expect_err("a forged file").to_string();
+        let error = pack(&options, &mut |_, _, _| {})
+            .expect_err("a forged file")
+            .to_string();
         assert!(
             error.contains("forged.bin") && !error.contains("internal") && !options.output.exists(),
             "{error}"
@@ -54,7 +56,7 @@ fn options_that_have_no_place_are_refused() {
     let refused = |change: &dyn Fn(&mut arenite_host::pack::Options)| {
         let mut options = given.options("no.bin");
         change(&mut options);
-        pack(&options).expect_err("refused").to_string()
+        pack(&options, &mut |_, _, _| {}).expect_err("refused").to_string()
     };
     for context in [0, 513, usize::MAX] {
         let error = refused(&|options| options.import.context = Some(context));

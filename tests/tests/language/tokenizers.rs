@@ -54,11 +54,11 @@ fn texts_become_the_references_tokens_and_come_back() {
     let file = given.packed(Target::Portable, Some(4));
     let model = file.load().expect("it loads");
     let (tokenizer, vocabulary) = (Tokenizer::of(&model).expect("a tokenizer"), given.vocabulary());
-    let words = [
+    const WORDS: &[&str] = &[
         "Once", " upon", "  ", "\n", "the", "é", "€", "汉", "🙂", "Tom's", "<s>", "<0x41>", "!\"'", "zzzz", "and then",
     ];
     let texts = prop_oneof![
-        prop::collection::vec(prop::sample::select(&words[..]), 0..12).prop_map(|words| words.concat()),
+        prop::collection::vec(prop::sample::select(WORDS), 0..12).prop_map(|words| words.concat()),
         ".{0,24}",
         "[a-z ]{0,60}",
     ];
@@ -67,7 +67,7 @@ fn texts_become_the_references_tokens_and_come_back() {
         let mut room = vec![0; text.len() + 2];
         let tokens = tokenizer.encode(text.as_bytes(), &mut room).expect("tokens").to_vec();
         prop_assert_eq!(&tokens, &naive(&text, &vocabulary));
-        let mut back = Vec::new();
+        let mut back: Vec<u8> = Vec::new();
         for pair in tokens.windows(2) {
             back.extend(tokenizer.text(Some(pair[0]), pair[1]));
         }
@@ -86,7 +86,7 @@ fn bytes_that_are_no_text_are_tokens_of_bytes() {
     let mut room = [0; 16];
     for bytes in [&[0xFF, b'a', 0xC3][..], &[0xE2, 0x82], &[0xF0, 0x9F, 0x99], &[0]] {
         let tokens = tokenizer.encode(bytes, &mut room).expect("tokens").to_vec();
-        let mut back = Vec::new();
+        let mut back: Vec<u8> = Vec::new();
         for pair in tokens.windows(2) {
             back.extend(tokenizer.text(Some(pair[0]), pair[1]));
         }
@@ -161,7 +161,7 @@ fn tokenizer_files_that_cannot_be_are_refused_by_name() {
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).expect("written");
         options.import.tokenizer = Some(path);
-        let error = pack(&options).expect_err("no tokenizer").to_string();
+        let error = pack(&options, &mut |_, _, _| {}).expect_err("no tokenizer").to_string();
         assert!(error.contains(name) && !options.output.exists(), "{error}");
         error
     };
@@ -195,7 +195,7 @@ fn a_text_that_ends_is_found_wherever_pieces_part() {
     );
     let mut runner = TestRunner::default();
     let checked = runner.run(&strategy, |(text, stop, chunk)| {
-        let (mut given, mut found, mut end) = (Vec::new(), false, Stop::at(&stop));
+        let (mut given, mut found, mut end) = (Vec::<u8>::new(), false, Stop::at(&stop));
         for piece in text.chunks(chunk) {
             found = end.push(piece, &mut |bytes| given.extend(bytes));
             if found {
