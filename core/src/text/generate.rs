@@ -1,6 +1,6 @@
 //! Text from a model of tokens.
 
-use super::TextError;
+use super::error::TextError;
 use super::sampler::{Logits, Sampler};
 use super::tokenizer::Tokenizer;
 use crate::blob::Model;

@@ -2,7 +2,7 @@
 
 use core::cmp::Ordering;
 
-use super::TextError;
+use super::error::TextError;
 use super::layout::{HEAD, MOST_PIECES, NO_RANK, NONE, PIECE, SCORES, SPACE, field};
 use crate::blob::Model;
 use crate::kernels::table::Kernels;
