@@ -53,8 +53,9 @@
 //! **Features**, all off by default but `include`, with which [`include_model!`] compiles models: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP
 //! extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
 //! `rvv` for RISC-V cores with vectors, `sme` for AArch64 cores with outer products,
-//! `verify` for signed files, `guard` for canaries behind arenas and state, `defmt` for log formatting, `slots` for updates in two
-//! slots of a flash, `events-defmt` and `events-log` for an event a step, `testkit`, `testkit-small` and `testkit-registers` for generated cases of the
+//! `text` for tokenizers and generated text, `verify` for signed files, `guard` for canaries behind arenas and state, `defmt` for log formatting,
+//! `slots` for updates in two slots of a flash, `events-defmt` and `events-log` for an event a step, `testkit`, `testkit-small` and
+//! `testkit-registers` for generated cases of the
 //! kernels,
 //! `cores` for models of several cores, `accelerators` for models of which an accelerator runs steps, `ethos-u` for models with commands for such an NPU,
 //! `critical-section` and `portable-atomic` for cores without compare-and-swap, `pack` for packers.
@@ -122,6 +123,8 @@ mod target;
 mod tensor;
 #[cfg(feature = "testkit")]
 pub mod testkit;
+#[cfg(feature = "text")]
+pub mod text;
 mod trusted;
 pub mod typed;
 #[cfg(feature = "verify")]

@@ -46,6 +46,7 @@ pub struct Header {
     pub self_test: Section,
     pub labels: Section,
     pub cores: Section,
+    pub tokenizer: Section,
     pub training: Section,
 }
 
@@ -96,6 +97,7 @@ impl Header {
             self_test: section(file, field::SELF_TEST),
             labels: section(file, field::LABELS),
             cores: tabled(whole, Kind::Cores),
+            tokenizer: tabled(whole, Kind::Tokenizer),
             training: tabled(whole, Kind::Training),
         }
     }
@@ -146,7 +148,7 @@ pub(crate) const fn unknown_kind(file: &[u8]) -> Option<u32> {
     let mut at = HEADER_BYTES;
     while at < half(file, field::HEADER_LEN) as usize {
         let kind = word(file, at);
-        if kind != Kind::Cores as u32 && kind != Kind::Training as u32 {
+        if kind != Kind::Cores as u32 && kind != Kind::Tokenizer as u32 && kind != Kind::Training as u32 {
             return Some(kind);
         }
         at += ROW_BYTES;
@@ -174,6 +176,8 @@ pub(crate) const fn is_table_right(file: &[u8]) -> bool {
 pub(crate) enum Kind {
     /// The core of each step.
     Cores = 1,
+    /// The pieces of a text, and how they are joined.
+    Tokenizer = 4,
     /// List 1 of steps: those of training.
     Training = 0x1_0002,
 }

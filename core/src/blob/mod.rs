@@ -239,6 +239,11 @@ impl<'a, K: Kernels> Model<'a, K> {
         self.parts.steps()
     }
 
+    /// The section of the tokenizer, whose content is not checked; empty in a file without. `text::Tokenizer` reads it.
+    pub fn tokenizer(&self) -> &'a [u8] {
+        self.parts.tokenizer()
+    }
+
     /// The weights.
     pub fn weights(&self) -> &'a [u8] {
         self.parts.weights()

@@ -324,6 +324,13 @@ impl<'a> Parts<'a> {
         self.section(field::SELF_TEST)
     }
 
+    /// The tokenizer; empty in a file without.
+    pub(crate) fn tokenizer(self) -> &'a [u8] {
+        let Section { offset, len } = tabled(self.bytes, Kind::Tokenizer);
+        let from = self.bytes.get(offset as usize..);
+        from.and_then(|bytes| bytes.get(..len as usize)).unwrap_or_default()
+    }
+
     /// Place of input `index`.
     pub(crate) fn input_place(self, index: usize) -> Option<PortPlace> {
         if index < self.inputs() {

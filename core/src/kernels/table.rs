@@ -18,6 +18,7 @@ use crate::kernels::{Backend, compact, dotprod, dsp, ethos_u, fpu, i8mm, mve, ne
 use crate::ops::cost::Cost;
 use crate::ops::fault::Fault;
 use crate::ops::operator::{Needs, Operator, Placed};
+use crate::ops::position::OutOfRange;
 use crate::ops::window::Window2d;
 use crate::ops::{binary, pointwise};
 #[cfg(any(test, packing))]
@@ -404,6 +405,21 @@ macro_rules! table {
             }
         }
 
+        /// Whether `K` and this build have a kernel that takes indices.
+        pub(crate) const fn has_indexed<K: Kernels>() -> bool {
+            false $(|| (links::<K>($id, Backend::$backend) && <$kernel as Kernel>::INDEXED))*
+        }
+
+        /// The index that a record refuses, which [`run_step`] did not run.
+        pub(crate) fn refused_index<K: Kernels>(id: u8, params: &[u8], mem: &Mem<'_>) -> Option<OutOfRange> {
+            match id {
+                $($id if links::<K>($id, Backend::$backend) && <$kernel as Kernel>::INDEXED => {
+                    <$kernel as Kernel>::out_of_range(decode(params).as_ref().ok()?, mem)
+                })*
+                _ => None,
+            }
+        }
+
         /// Runs one record that [`check_step`] accepted.
         pub(crate) fn run_step<K: Kernels>(id: u8, params: &[u8], mem: &Mem<'_>) -> Option<()> {
             match id {
@@ -483,6 +499,13 @@ macro_rules! kernels {
             114 SpecialInt Scalar portable::special_s8_s16::Special;
             115 MatMulInt Scalar portable::matmul::Quantised;
             116 Gather Scalar portable::gather::GatherKernel;
+            127 AttentionF32 Scalar portable::attention::F32;
+            128 WriteLine Scalar portable::write_line::WriteLineKernel;
+            129 Embedding Scalar portable::embedding::EmbeddingKernel;
+            130 RmsNormF32 Scalar portable::rms_norm::F32;
+            131 RotaryF32 Scalar portable::rotary::F32;
+            132 Position Scalar portable::position::PositionKernel;
+            133 EmbeddingW8 Scalar portable::embedding::W8;
             90 LocallyConnectedS8 Scalar portable::locally_connected::S8;
             91 LrnS8 Scalar portable::lrn::S8;
             77 Detections Scalar portable::detections::DetectionsKernel;

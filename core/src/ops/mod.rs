@@ -5,6 +5,7 @@
 
 pub mod activation_grad;
 pub mod arg_max;
+pub mod attention;
 pub mod binary;
 pub mod choose;
 pub mod compare;
@@ -16,6 +17,7 @@ pub mod detections;
 pub(crate) mod distance;
 pub mod elementwise;
 pub mod elementwise_int;
+pub mod embedding;
 pub mod ethos_u;
 pub mod fault;
 pub mod fft;
@@ -37,14 +39,18 @@ pub mod packed_sum;
 pub mod pointwise;
 pub mod pool2d;
 pub mod pool2d_train;
+pub mod position;
 pub mod reduce;
 pub mod resize;
+pub mod rms_norm;
+pub mod rotary;
 pub mod signal;
 pub(crate) mod size;
 pub mod softmax;
 pub mod special_int;
 pub mod svdf;
 pub mod window;
+pub mod write_line;
 
 #[cfg(test)]
 mod tests;

@@ -127,6 +127,8 @@ fn emit_lists(
     let meta = metadata.encode()?;
     let labels = encode_labels(labels)?;
     let cores = encode_cores(program)?;
+    // Of a model in pieces the first one has it.
+    let tokenizer = if part.inputs { &program.graph.tokenizer[..] } else { &[] };
     let (state, state_runs) = encode_state(&program.state.initial);
 
     let mut arena = [0; arenite::MAX_REGIONS];
@@ -169,6 +171,7 @@ fn emit_lists(
         meta: meta.len(),
         labels: labels.len(),
         cores: cores.len(),
+        tokenizer: tokenizer.len(),
         training: list.len(),
         state_init: program.state.initial.len(),
         state_runs,
@@ -177,7 +180,7 @@ fn emit_lists(
     let too_large = || Error::new(ErrorKind::DoesNotFit, "the model needs more than 4 GiB");
     header.place(lengths).ok_or_else(too_large)?;
 
-    let sections = [&ports[..], &steps, &meta, &labels, &cores, &list, &state];
+    let sections = [&ports[..], &steps, &meta, &labels, &cores, tokenizer, &list, &state];
     write(file, &mut header, &sections, &constants, weights, progress)?;
     let plan = (ports.len() + steps.len() + list.len()) as u64;
     Ok(Written {

@@ -65,6 +65,13 @@ const EXAMPLES: [(&str, &[&str]); 22] = [
             "arenite diff int8.bin --float f32.bin --inputs images.npy",
         ],
     ),
+    (
+        "generate",
+        &[
+            "arenite generate story.bin --prompt 'Once upon a time' --tokens 100",
+            "arenite generate story.bin --prompt Lily --tokens 100 --temperature 0.8 --top-p 0.9 --seed 7 --on qemu:mps2-an386",
+        ],
+    ),
     ("plan", &["arenite plan buffers.csv --capacity 65536"]),
     (
         "weights",

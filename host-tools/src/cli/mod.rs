@@ -14,6 +14,7 @@ mod eval;
 mod examples;
 mod explain;
 mod flash;
+mod generate;
 mod inspect;
 mod keygen;
 mod limits;
@@ -98,6 +99,8 @@ enum Command {
     Limits(limits::Args),
     /// Writes a project for a chip that builds as it stands.
     New(new::Args),
+    /// Lets a language model write: text behind a prompt, as it comes.
+    Generate(generate::Args),
     /// Flashes a program or a model with probe-rs.
     Flash(flash::Args),
     /// Packs again when a file changes, counts on a board, and shows the difference.
@@ -146,6 +149,7 @@ fn work(cli: Cli) -> Result<Verdict> {
         Command::Watch(args) => watch::run(&args),
         Command::Limits(args) => limits::run(&args),
         Command::New(args) => new::run(&args),
+        Command::Generate(args) => generate::run(&args),
         Command::Flash(args) => flash::run(&args),
         Command::Update(args) => update::run(&args),
         Command::ExplainCode(args) => explain::run(&args),

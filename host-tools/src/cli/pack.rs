@@ -184,9 +184,8 @@ pub(super) fn run(args: Args) -> Result<Verdict> {
         return Err(Error::new(ErrorKind::Usage, message).help("pass one of them"));
     }
     let read_first = args.labels.iter().chain(&args.sign).chain(&args.accelerator);
-    read_first
-        .into_iter()
-        .try_for_each(|input| outputs_differ(&output, page.as_ref(), input))?;
+    let mut read_first = read_first.chain(args.borders.tokenizer());
+    read_first.try_for_each(|input| outputs_differ(&output, page.as_ref(), input))?;
     let mut networks = options(args)?;
     if page.is_some() {
         // The page shows the trace as it was imported.
@@ -277,7 +276,8 @@ fn options(args: Args) -> Result<Vec<Options>> {
             || quantize.is_some())
     {
         return Err(usage(
-            "--name, --weights, --signature, --set, --from, --until, --state, --calibrate, --preprocess and --self-test with several inputs"
+            "--name, --weights, --signature, --set, --from, --until, --state, --context, --tokenizer, --calibrate, --preprocess and --self-test with \
+             several inputs"
                 .into(),
         )
         .expected("one input")

@@ -6,6 +6,7 @@
 
 pub mod activation_grad;
 pub mod arg_max;
+pub mod attention;
 pub mod compare;
 pub mod conv2d;
 pub mod conv2d_s16;
@@ -14,6 +15,7 @@ pub mod convert;
 pub mod detections;
 pub mod elementwise;
 pub mod elementwise_s8_s16;
+pub mod embedding;
 pub mod fft;
 pub mod frames;
 pub mod gather;
@@ -30,14 +32,18 @@ pub mod lstm;
 pub mod matmul;
 pub mod pool2d;
 pub mod pool2d_train;
+pub mod position;
 pub mod reduce;
 pub mod resize;
+pub mod rms_norm;
+pub mod rotary;
 pub mod select;
 pub mod signal;
 pub mod softmax;
 pub mod special_s8_s16;
 pub mod strided_copy;
 pub mod svdf;
+pub mod write_line;
 
 use crate::cells::{Dst, Element, Src};
 pub(crate) use crate::ops::pointwise::clamp;

@@ -125,6 +125,19 @@ impl Firmware {
         Self::once(board, &Recipe { features, ..plain }, &mut |_| ())
     }
 
+    /// Builds the program that lets language models write.
+    ///
+    /// # Errors
+    /// As [`Firmware::build`].
+    pub(super) fn build_generate(
+        board: &'static Board,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, BoardError> {
+        let features = format!("{},text", board.feature);
+        let plain = Recipe::plain(board, "generate");
+        Self::once(board, &Recipe { features, ..plain }, progress)
+    }
+
     /// Builds the program that runs models from the flash at the board's serial bus.
     ///
     /// # Errors

@@ -21,6 +21,8 @@ mod flash;
 #[cfg(feature = "tools")]
 mod footprint;
 #[cfg(feature = "tools")]
+mod generate;
+#[cfg(feature = "tools")]
 mod guards;
 #[cfg(feature = "tools")]
 pub mod install;
@@ -71,6 +73,7 @@ pub use {
     firmware::{Firmware, Profile},
     flash::{FLASHES, Flash},
     footprint::{CompiledFootprint, Footprint, compiled_footprint, footprint, panics},
+    generate::{GenerateOptions, GenerateReport, generate},
     guards::{GuardReport, Guarding, Outside, guards, touch},
     kit::{Attacked, CaseFailure, Comparison, kernels, mutations},
     plugin::{PLUGIN, plugin},

@@ -57,6 +57,8 @@ pub struct Graph {
     pub cut_macs: BTreeMap<String, [u64; 2]>,
     /// Layers whose weights are stored in fewer bits, by the node's name.
     pub low_bits: BTreeMap<String, LowBits>,
+    /// Of a network of text its tokenizer, as the file's section has it; else empty.
+    pub tokenizer: std::sync::Arc<[u8]>,
 }
 
 /// How a layer's weights are stored in fewer bits than it computes with.

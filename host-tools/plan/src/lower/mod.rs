@@ -4,6 +4,7 @@
 //! `windows`, `copies`, and `select`, which chooses kernels.
 
 mod arg_max;
+mod attention;
 mod choose;
 mod concat;
 pub mod context;
@@ -13,6 +14,7 @@ pub mod copies;
 mod detections;
 mod elementwise;
 pub mod elementwise_int;
+mod embedding;
 mod ethos_u;
 mod l2_norm;
 mod linear;
@@ -25,8 +27,11 @@ mod matmul;
 pub mod numbers;
 mod pad;
 mod pool2d;
+mod position;
 pub(crate) mod reduce;
 mod resize;
+mod rms_norm;
+mod rotary;
 mod s8;
 pub mod select;
 pub(crate) mod signal;
@@ -37,6 +42,7 @@ mod svdf;
 mod train;
 mod transpose;
 mod windows;
+mod write_line;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -275,6 +281,12 @@ fn lower_node(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
         Op::Detections(detector) => detections::lower(lower, node, detector),
         Op::EthosU(attrs) => ethos_u::lower(lower, node, attrs),
         Op::Train(op) => train::lower(lower, node, op),
+        Op::Attention { scale } => attention::lower(lower, node, *scale),
+        Op::Embedding => embedding::lower(lower, node),
+        Op::RmsNorm { epsilon } => rms_norm::lower(lower, node, *epsilon),
+        Op::Rotary { interleaved } => rotary::lower(lower, node, *interleaved),
+        Op::Position { capacity } => position::lower(lower, node, *capacity),
+        Op::WriteLine => write_line::lower(lower, node),
         Op::ReadState => {
             let (state, output) = (input(node, 0)?, output(node)?);
             copies::copy_all(lower, node, "read_state", state, output)
