@@ -11,7 +11,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 /// Files and folders of the checkout that a build for a board reads, and the plugin that counts for qemu.
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 24] = [
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "core/Cargo.toml",

@@ -6,7 +6,7 @@ use crate::board::BOARDS;
 use crate::chips;
 
 /// Examples of a command, by its name.
-const EXAMPLES: [(&str, &[&str]); 22] = [
+const EXAMPLES: [(&str, &[&str]); 24] = [
     (
         "pack",
         &[

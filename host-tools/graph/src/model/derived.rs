@@ -73,8 +73,14 @@ fn assembled(
         ..metadata.clone()
     };
     let meta = metadata.encode()?;
-    let [steps, labels, cores, training] =
-        [header.steps, header.labels, header.cores, header.training].map(|at| view.section(at));
+    let [steps, labels, cores, tokenizer, training] = [
+        header.steps,
+        header.labels,
+        header.cores,
+        header.tokenizer,
+        header.training,
+    ]
+    .map(|at| view.section(at));
     let mut runs = Vec::new();
     let count = StateInit::runs_of(state, &mut runs);
     let stored = if count.is_some() { &runs[..] } else { state };
@@ -84,6 +90,7 @@ fn assembled(
         meta: meta.len(),
         labels: labels.len(),
         cores: cores.len(),
+        tokenizer: tokenizer.len(),
         training: training.len(),
         state_init: state.len(),
         state_runs: count.unwrap_or(0),
@@ -94,7 +101,7 @@ fn assembled(
     header.place(lengths).ok_or_else(too_large)?;
     let mut bytes = Vec::with_capacity(header.total as usize);
     header.write(&mut bytes);
-    for section in [ports, steps, &meta, labels, cores, training, stored] {
+    for section in [ports, steps, &meta, labels, cores, tokenizer, training, stored] {
         bytes.extend(section);
     }
     bytes.resize(header.weights.offset as usize, 0);
