@@ -198,7 +198,7 @@ impl Core {
 pub fn cmake() -> String {
     let names: Vec<_> = CORES.iter().map(|core| core.name).collect();
     let mut text = format!(
-        "# The cores of host-tools/xtask/src/places/cores.rs. Generated: ARENITE_BLESS=1 cargo test -p arenite-tests --test places\n\
+        "# The cores of host-tools/xtask/src/places/cores.rs. Generated: ARENITE_BLESS=1 cargo test -p arenite-tests --test programs places::\n\
          set(ARENITE_CORES {})\n",
         names.join(" ")
     );
