@@ -1,4 +1,4 @@
-# The cores of host-tools/xtask/src/places/cores.rs. Generated: ARENITE_BLESS=1 cargo test -p arenite-tests --test places
+# The cores of host-tools/xtask/src/places/cores.rs. Generated: ARENITE_BLESS=1 cargo test -p arenite-tests --test programs places::
 set(ARENITE_CORES cortex-m55 cortex-m33f cortex-m33 cortex-m33-nodsp cortex-m4f cortex-m4 cortex-m3 cortex-m0plus riscv64gc riscv32imac riscv32imc)
 set(ARENITE_CORE_cortex-m55_TRIPLE thumbv8m.main-none-eabihf)
 set(ARENITE_CORE_cortex-m55_FEATURES "dsp;mve")
