@@ -21,4 +21,5 @@ mod most;
 mod operands;
 mod results;
 mod self_test_boards;
+mod training;
 mod worst;

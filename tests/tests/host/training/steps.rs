@@ -8,7 +8,7 @@ use arenite::{Model, Session, Slot, Step};
 use arenite_host::gradient::Loss;
 use arenite_host::model::{self, Aligned};
 
-use crate::*;
+use super::*;
 
 /// A training step on the memory of a test, one step at a time.
 fn stepped(

@@ -8,7 +8,7 @@ use arenite_host::model::{self, Aligned};
 use arenite_host::pack::{Options, pack};
 use arenite_tests::digits_options;
 
-use crate::*;
+use super::*;
 
 /// A label that is no class is counted and changes nothing; NaN and an infinite rate are seen in the loss.
 #[test]

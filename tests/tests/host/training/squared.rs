@@ -3,7 +3,7 @@
 use arenite_host::gradient::Loss;
 use arenite_host::model::{self, ModelFile, derived};
 
-use crate::*;
+use super::*;
 
 /// `mse` and `l2` of a network with a tanh: the loss, and central differences by runs of the file's own inference.
 #[test]
