@@ -57,5 +57,6 @@ mod tflite_intermediates;
 mod tflite_run;
 mod tflite_signal;
 mod traces;
+mod training;
 mod training_half;
 mod weights;

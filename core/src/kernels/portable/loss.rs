@@ -106,5 +106,5 @@ const PART: usize = 64;
 
 /// The loss; NaN where the learning rate is not finite.
 fn with_rate(loss: f32, rate: f32) -> f32 {
-    loss + (rate - rate)
+    if rate.is_finite() { loss } else { f32::NAN }
 }

@@ -1,4 +1,4 @@
-//! Training: networks packed with `--train`, trained here and on a board, beside PyTorch in f64 and beside loops of these files in f64.
+//! Training: networks packed with `--train`, trained here, beside PyTorch in f64 and beside loops of these files in f64. On a board: `boards/training.rs`.
 
 mod learning;
 mod refused;
@@ -6,88 +6,11 @@ mod squared;
 mod steps;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
-use arenite_host::gradient::{Loss, Request};
 use arenite_host::model::{self, ModelFile, derived};
-use arenite_host::pack::{Options, Packed, pack};
-use arenite_tests::digits_options;
-use ndarray::ArrayD;
+use arenite_tests::training::*;
 
-const PIXELS: usize = 64;
 const CLASSES: usize = 10;
-
-fn models(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name)
-}
-
-fn array<T: ndarray_npy::ReadableElement>(name: &str) -> Vec<T> {
-    let array: ArrayD<T> = ndarray_npy::read_npy(models(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
-    array.into_raw_vec_and_offset().0
-}
-
-fn bytes(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
-}
-
-fn floats(bytes: &[u8]) -> Vec<f32> {
-    bytes
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .map(|&word| f32::from_le_bytes(word))
-        .collect()
-}
-
-/// `np.rot90(x, 1, (2, 3))` of an image.
-fn sideways(image: &[f32]) -> Vec<f32> {
-    (0..PIXELS).map(|at| image[at % 8 * 8 + 7 - at / 8]).collect()
-}
-
-/// `x[..., ::-1]` of an image.
-fn mirrored(image: &[f32]) -> Vec<f32> {
-    (0..PIXELS).map(|at| image[at / 8 * 8 + 7 - at % 8]).collect()
-}
-
-fn training_images(turned: fn(&[f32]) -> Vec<f32>) -> Vec<Vec<f32>> {
-    let pixels: Vec<f32> = array::<u8>("digits/train_images.npy")
-        .into_iter()
-        .map(|x| f32::from(x) / 16.0)
-        .collect();
-    pixels.chunks(PIXELS).map(turned).collect()
-}
-
-fn training_labels() -> Vec<i32> {
-    array::<u8>("digits/train_labels.npy")
-        .into_iter()
-        .map(i32::from)
-        .collect()
-}
-
-/// The inputs of a step: image, label, rate.
-fn step_inputs(image: &[f32], label: i32, rate: f32) -> Vec<Vec<u8>> {
-    vec![bytes(image), label.to_le_bytes().to_vec(), bytes(&[rate])]
-}
-
-fn request(loss: Loss, trainable: &[&str]) -> Option<Request> {
-    Some(Request {
-        loss,
-        trainable: trainable.iter().map(|pattern| pattern.to_string()).collect(),
-    })
-}
-
-fn packed(options: Options) -> (ModelFile, Packed) {
-    let packed = pack(&options, &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e}"));
-    (ModelFile::open(&options.output).expect("just written"), packed)
-}
-
-fn digits(name: &str, folder: &Path, loss: Loss, trainable: &[&str]) -> (ModelFile, Packed) {
-    let output = folder.join(format!("{name}-{}.bin", trainable.len()));
-    packed(Options {
-        train: request(loss, trainable),
-        ..digits_options(name, &output)
-    })
-}
 
 /// How many of the held-out images, turned, the inference of a state gets right.
 fn right(file: &ModelFile, state: &[u8], turned: fn(&[f32]) -> Vec<f32>) -> usize {
@@ -137,8 +60,4 @@ fn nchw(values: &[f32], [n, h, w, c]: [usize; 4]) -> Vec<f32> {
 /// The images that linear layers of digits flatten.
 fn flattened() -> BTreeMap<&'static str, [usize; 3]> {
     BTreeMap::from([("fc1.weight", [2, 2, 24])])
-}
-
-fn initial(file: &ModelFile) -> Vec<u8> {
-    file.view().expect("intact").state_init().bytes().collect()
 }
