@@ -1,7 +1,7 @@
-"""Writes every node test that the package `onnx` generates into a folder, for the long test of `tests/tests/onnx_node.rs`.
+"""Writes every node test that the package `onnx` generates into a folder, for the long test of `tests/tests/host/onnx_node.rs`.
 
     python3 -m venv venv && venv/bin/pip install onnx numpy && venv/bin/python tests/oracle/make_onnx_nodes.py FOLDER
-    ARENITE_ONNX_NODES=FOLDER cargo test -p arenite-tests --test onnx_node -- --ignored
+    ARENITE_ONNX_NODES=FOLDER cargo test -p arenite-tests --test host onnx_node:: -- --ignored
 
 Their operands are all inputs of the network, also those that say how an operator works. `NAME_known` is a case with these as initializers.
 """

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 
-/// The configuration of a property in `tests/tests/NAME.rs` that tries `times` as many cases as others do: 256, unless `PROPTEST_CASES` says
+/// The configuration of a property in a file of `tests/tests` that tries `times` as many cases as others do: 256, unless `PROPTEST_CASES` says
 /// otherwise, as in the long tier. The seed is in `.cargo/config.toml`. A case that fails is kept in `tests/proptest-regressions`, and tried
 /// first from then on.
 pub fn config(name: &str, times: f64) -> Config {
@@ -24,6 +24,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use arenite_xtask::require::PROPERTIES;
+    use arenite_xtask::suites::SUITES;
     use proptest::test_runner::{RngSeed, TestCaseError, TestRunner};
 
     use super::*;
@@ -38,7 +39,8 @@ mod tests {
 
     fn files() -> impl Iterator<Item = (String, String)> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-        let entries = std::fs::read_dir(folder).expect("the tests").map_while(Result::ok);
+        let suites = SUITES.into_iter().map(move |suite| folder.join(suite));
+        let entries = suites.flat_map(|suite| std::fs::read_dir(suite).expect("the tests").map_while(Result::ok));
         entries.map(|entry| {
             let name = entry.file_name().to_string_lossy().replace(".rs", "");
             (name, text(&entry.path()))

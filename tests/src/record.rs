@@ -26,7 +26,7 @@ impl Write for Digest {
     }
 }
 
-/// Holds `found` to the record at `path` of this package, which `ARENITE_BLESS=1` writes anew; `test` is what cargo is given to run that, for the message.
+/// Holds `found` to the record at `path` of this package, which `ARENITE_BLESS=1` writes anew; `test` is the filter that runs that, for the message.
 pub fn held(path: &str, found: &str, test: &str) {
     let record = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os("ARENITE_BLESS").is_some() {
@@ -37,7 +37,7 @@ pub fn held(path: &str, found: &str, test: &str) {
     let differ: Vec<&str> = found.lines().filter(|line| !known.contains(line)).collect();
     assert!(
         found == tracked,
-        "{path}: {} lines differ, of which the first are {:?}\nwhere this is meant: ARENITE_BLESS=1 cargo test -p arenite-tests --test {test}",
+        "{path}: {} lines differ, of which the first are {:?}\nwhere this is meant: ARENITE_BLESS=1 cargo test -p arenite-tests --test host {test}",
         differ.len(),
         &differ[..differ.len().min(5)]
     );

@@ -3,7 +3,7 @@
 //! A row is all that there is to say of such an operator: its meaning, its name in summaries, in `trace.json`, in PyTorch's ATen and in TensorFlow
 //! Lite, and the function that an oracle calls. The importers, the converter for PyTorch, the kernel, the tables of the documents and the tests
 //! iterate the rows. **To add one**: a row at the end of [`SpecialOp`] and a line in the changelog; `ARENITE_BLESS=1 cargo test -p arenite-tests
-//! --test pointwise` writes what is generated, `tests/oracle/make_pointwise.py` computes the oracle's values.
+//! --test host pointwise::` writes what is generated, `tests/oracle/make_pointwise.py` computes the oracle's values.
 //!
 //! The order of an enum's variants is part of the format: rows are appended, never moved.
 

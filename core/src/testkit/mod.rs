@@ -44,7 +44,7 @@ mod tests {
 
     extern crate std;
 
-    /// Cases of each kernel. `tests/tests/kernels.rs` takes thousands; this is for Miri, which takes a thousand times as long for one.
+    /// Cases of each kernel. `tests/tests/boards/kernels.rs` takes thousands; this is for Miri, which takes a thousand times as long for one.
     const CASES: u32 = if cfg!(miri) { 2 } else { 60 };
     const CHANGES: u32 = 2;
 

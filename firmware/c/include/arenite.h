@@ -1,4 +1,4 @@
-/* Arenite for C and C++: docs/c.md. Generated from firmware/c/src; ARENITE_BLESS=1 cargo test -p arenite-tests --test c header */
+/* Arenite for C and C++: docs/c.md. Generated from firmware/c/src; ARENITE_BLESS=1 cargo test -p arenite-tests --test programs c::header */
 
 #ifndef ARENITE_H
 #define ARENITE_H

@@ -1,6 +1,6 @@
 //! The runtime for C and C++: a static library, and the header `include/arenite.h`, which is generated from this file. It has every kernel of the build, or
-//! those of the models that `ARENITE_MODELS` names; the linker drops functions that a program does not call. The build matrix (`tests/tests/matrix.rs`)
-//! compiles it for every target with every set of features.
+//! those of the models that `ARENITE_MODELS` names; the linker drops functions that a program does not call. The build matrix
+//! (`tests/tests/programs/matrix.rs`) compiles it for every target with every set of features.
 #![no_std]
 #![allow(non_camel_case_types, reason = "names as C has them")]
 
@@ -338,6 +338,6 @@ fn code<T, E: Coded>(result: Result<T, E>) -> arenite_code {
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    // A release build of the runtime cannot panic: `tests/tests/panics.rs`.
+    // A release build of the runtime cannot panic: `tests/tests/programs/panics.rs`.
     loop {}
 }

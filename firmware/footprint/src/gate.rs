@@ -1,5 +1,5 @@
-//! Everything that a program can call of the runtime, for its symbols alone: `tests/tests/panics.rs` builds it for every target and finds nothing of the
-//! panic machinery. It is never run. With the feature `embedded-model` it links the kernels of `ARENITE_MODEL`, else all of the build.
+//! Everything that a program can call of the runtime, for its symbols alone: `tests/tests/programs/panics.rs` builds it for every target and finds nothing
+//! of the panic machinery. It is never run. With the feature `embedded-model` it links the kernels of `ARENITE_MODEL`, else all of the build.
 #![no_std]
 #![no_main]
 

@@ -98,6 +98,9 @@ const EXAMPLES: [(&str, &[&str]); 22] = [
     ("update", &["arenite update net.bin --serial /dev/ttyACM0"]),
 ];
 
+/// How wide a line of help is at most.
+const COLUMNS: usize = 100;
+
 /// The command with what `--help` says below its options.
 pub(super) fn helped(mut command: clap::Command) -> clap::Command {
     let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
@@ -129,8 +132,22 @@ pub(super) fn helped(mut command: clap::Command) -> clap::Command {
     command.after_help(parts.join("\n\n"))
 }
 
+/// A list, in lines of at most [`COLUMNS`].
 fn listed<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> String {
-    format!("{what}: {}", names.collect::<Vec<_>>().join(", "))
+    let mut text = format!("{what}:");
+    let mut column = text.len();
+    let mut names = names.peekable();
+    while let Some(name) = names.next() {
+        let comma = if names.peek().is_some() { "," } else { "" };
+        let wide = 1 + name.len() + comma.len();
+        if column + wide > COLUMNS {
+            text += "\n ";
+            column = 1;
+        }
+        column += wide;
+        text = text + " " + name + comma;
+    }
+    text
 }
 
 #[cfg(test)]

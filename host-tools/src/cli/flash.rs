@@ -16,7 +16,7 @@ use crate::{Error, ErrorKind, Result};
 pub(super) struct Args {
     /// An ELF file, or a model file for a partition of its own.
     file: PathBuf,
-    /// The chip; a beginning that is its alone serves.
+    /// The chip, by its whole name or part number.
     #[arg(long, value_name = "NAME")]
     chip: String,
     /// Where a model goes: a multiple of 16.

@@ -12,7 +12,7 @@ use crate::{Error, ErrorKind, Result};
 /// Arguments of `arenite new`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The chip, or an emulated board; a beginning that is its alone serves.
+    /// The chip, by its whole name or part number, or an emulated board.
     #[arg(long, value_name = "NAME")]
     chip: String,
     /// The folder to make, the chip's name by default; it must not exist, or be empty.

@@ -14,7 +14,7 @@ use crate::report::grouped;
 pub(super) struct Args {
     /// The model file.
     model: PathBuf,
-    /// The chip; a beginning that is its alone serves. Without it all are listed.
+    /// The chip, by its whole name or part number. Without it all are listed.
     #[arg(long, value_name = "NAME")]
     chip: Option<String>,
     /// Prints the findings as JSON on stdout: one object, or a list of all.

@@ -15,7 +15,7 @@ fn a_project_is_made_whole_and_over_nothing() {
         command.args(["new", "--chip", chip]).arg(folder);
         command.output().expect("it starts")
     };
-    let said = done(new(&folder, "nrf"));
+    let said = done(new(&folder, "nRF52840"));
     assert!(
         said.contains("nrf52840") && said.contains("rustup target add thumbv7em-none-eabihf"),
         "{said}"
@@ -105,7 +105,7 @@ fn a_model_fits_or_it_is_said_why_not() {
             .output()
             .expect("it starts")
     };
-    let fit = json(&done(size("stm32f4")));
+    let fit = json(&done(size("STM32F407VGT6")));
     assert_eq!(
         (fit["chip"].as_str(), fit["fits"].as_bool()),
         (Some("stm32f407vg"), Some(true))
@@ -147,7 +147,7 @@ fn a_model_fits_or_it_is_said_why_not() {
 
     // Kernels that the chip's core has not.
     for (target, chip, said) in [
-        ("cortex-m55", "stm32f4", "mve kernels"),
+        ("cortex-m55", "stm32f407vg", "mve kernels"),
         (
             "x86-64",
             "nrf52840",
@@ -204,7 +204,7 @@ fn what_a_probe_is_told_is_printed() {
     assert_eq!(dry, expected);
     let dry = done(flash(
         &model,
-        &["--chip", "stm32h7", "--address", "0x08060000", "--dry-run"],
+        &["--chip", "stm32h743zi", "--address", "0x08060000", "--dry-run"],
     ));
     assert!(
         dry.starts_with(
@@ -213,16 +213,16 @@ fn what_a_probe_is_told_is_printed() {
         "{dry}"
     );
     let wrong: [(&Path, &[&str], i32, &str); 6] = [
-        (&model, &["--chip", "stm32h7"], 2, "--address"),
+        (&model, &["--chip", "stm32h743zi"], 2, "--address"),
         (
             &model,
-            &["--chip", "stm32h7", "--address", "0x08060008"],
+            &["--chip", "stm32h743zi", "--address", "0x08060008"],
             1,
             "a multiple of 16",
         ),
         (
             &model,
-            &["--chip", "stm32h7", "--address", "0x081ffff0"],
+            &["--chip", "stm32h743zi", "--address", "0x081ffff0"],
             1,
             "0x8000000 to 0x8200000",
         ),

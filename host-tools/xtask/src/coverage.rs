@@ -68,14 +68,14 @@ pub(super) fn measure(files: &[PathBuf]) -> Result<()> {
         fs::remove_dir_all(&profiles)?;
     }
     fs::create_dir_all(&profiles)?;
-    let chosen = on_host::chosen()?;
+    let (targets, filters) = on_host::chosen()?;
     let instrumented = |arguments: &[&str]| {
         let mut command = cargo(&["test", "--target", &triple, "--target-dir"]);
         command.arg(&folder);
         for package in on_host::PACKAGES {
             command.args(["--package", package]);
         }
-        command.args(&chosen);
+        command.args(&targets);
         command.args(arguments);
         // Of this target alone: what tests build for boards has no runtime that counts.
         let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", triple.to_uppercase().replace('-', "_"));
@@ -86,7 +86,9 @@ pub(super) fn measure(files: &[PathBuf]) -> Result<()> {
         command
     };
     let programs = programs(instrumented(&["--no-run", "--message-format=json"]))?;
-    watched(instrumented(&["--no-fail-fast", "--", "--show-output"]))?.finish(std::time::Instant::now(), "")?;
+    let mut tests = instrumented(&["--no-fail-fast", "--", "--show-output"]);
+    tests.args(filters);
+    watched(tests)?.finish(std::time::Instant::now(), "")?;
     let merged = folder.join("tests.profdata");
     let raw = fs::read_dir(&profiles)?
         .map(|entry| Ok(entry?.path()))

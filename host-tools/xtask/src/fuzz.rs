@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use arenite_xtask::suites;
+
 use super::suite::{Results, watched};
 use super::{Result, cargo, root, run, setup};
 
@@ -58,16 +60,18 @@ pub(super) fn attack(options: &Options) -> Result<()> {
     results.finish(start, "").map(drop)
 }
 
-fn tests(arguments: &[&str], tests: &[&str]) -> Command {
+/// Runs files of tests; what is added to the command is for the programs.
+fn tests(arguments: &[&str], files: &[&str]) -> Command {
     let mut command = cargo(&["test", "--package", "arenite-tests", "--no-fail-fast"]);
     command.args(arguments);
-    command.args(tests.iter().flat_map(|name| ["--test", name]));
+    command.args(suites::targets(&root(), files));
+    command.arg("--").args(suites::filters(files));
     command
 }
 
 fn host(_: &Options, results: &mut Results) -> Result<Option<String>> {
     let mut command = tests(&["--release"], &["kernels", "operands", "loads_runs"]);
-    command.args(["--", "--ignored", "--nocapture", "_long"]);
+    command.args(["--ignored", "--nocapture"]);
     results.add(watched(command)?);
     Ok(None)
 }
@@ -79,7 +83,7 @@ fn address(_: &Options, results: &mut Results) -> Result<Option<String>> {
     // The sanitiser comes with stable toolchains and its flag does not: this lets the flag through. With a target, build scripts are built without it.
     let mut command = tests(&["--target", &triple, "--target-dir", "target/address"], &ATTACKS);
     command
-        .args(["--", "--skip", "boards", "--show-output"])
+        .args(["--skip", "boards", "--show-output"])
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", "-Zsanitizer=address")
         .env("ASAN_OPTIONS", "detect_leaks=0");
@@ -94,7 +98,7 @@ fn narrow(_: &Options, results: &mut Results) -> Result<Option<String>> {
     setup::rust_target(NARROW)?;
     let mut command = tests(&["--target", NARROW], &ATTACKS);
     command
-        .args(["--", "--skip", "boards", "--show-output"])
+        .args(["--skip", "boards", "--show-output"])
         .env("CARGO_TARGET_I686_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld");
     results.add(watched(command)?);
     Ok(None)

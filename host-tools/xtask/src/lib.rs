@@ -2,8 +2,8 @@
 //!
 //! [`results`] measures and compares, [`peer`] counts another runtime beside ours, [`quantise`]
 //! and [`quantisers`] judge int8 networks that are made here and elsewhere, [`tables`] writes all of it into the documents; [`dist`] makes the archive
-//! that is installed from, [`playground`] the page that packs in a browser; [`require`] says what tests may not lack, [`tiers`] and [`long_tier`]
-//! when they last passed.
+//! that is installed from, [`playground`] the page that packs in a browser; [`suites`] finds files of tests, [`require`] says
+//! what tests may not lack, [`tiers`] and [`long_tier`] when they last passed.
 //! The commands (`cargo xtask`) are the package's program.
 
 pub mod blob;
@@ -19,6 +19,7 @@ pub mod quantisers;
 pub mod require;
 pub mod results;
 pub mod stacks;
+pub mod suites;
 pub mod tables;
 pub mod tiers;
 

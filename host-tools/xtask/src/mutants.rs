@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use arenite_xtask::suites;
+
 use super::suite::Outcome;
 use super::{Result, cargo, on_host, root, run as execute};
 
@@ -26,18 +28,8 @@ const LEAST_SECONDS: u64 = 600;
 /// The most mutants of changed lines that the test command tries: each is a build and the tests of [`NARROW`], about a minute on two cores.
 const CHANGED: usize = 4;
 
-/// Tests that judge changed lines: those whose oracle is the narrowest, and no board.
-const NARROW: [&str; 9] = [
-    "--lib",
-    "--test",
-    "guards",
-    "--test",
-    "judges",
-    "--test",
-    "rewrites",
-    "--test",
-    "tflite_run",
-];
+/// Files of tests that judge changed lines, with all unit tests: those whose oracle is the narrowest, and no board.
+const NARROW: [&str; 4] = ["guards", "judges", "rewrites", "tflite_run"];
 
 /// Runs one shard (`K/N`, K from 0), or all in turn; with `files` only the mutants in them.
 pub(super) fn run(shard: Option<&str>, files: &[PathBuf]) -> Result<()> {
@@ -51,9 +43,8 @@ pub(super) fn run(shard: Option<&str>, files: &[PathBuf]) -> Result<()> {
     };
     let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let only: Vec<&str> = files.iter().flat_map(|file| ["--file", file.as_str()]).collect();
-    let tests = on_host::chosen()?;
-    let tests: Vec<&str> = tests.iter().map(String::as_str).collect();
-    let tree = Tree::new(&tests)?;
+    let (targets, filters) = on_host::chosen()?;
+    let tree = Tree::new(targets, filters)?;
     let mut survivors = Vec::new();
     for shard in shards {
         survivors.extend(tree.mutate(&shard, &only)?);
@@ -103,7 +94,11 @@ pub(super) fn changed() -> Result<Outcome> {
         return Ok(Outcome::skipped(NAME, "no changed line has a mutant"));
     }
     let shards = count.div_ceil(CHANGED);
-    let survivors = Tree::new(&NARROW)?.mutate(&format!("0/{shards}"), &["--in-diff", &file])?;
+    let targets = ["--lib", "--test", "host"].map(String::from);
+    let mut filters = suites::filters(&NARROW);
+    // Where unit tests stand in libraries.
+    filters.push("tests::".into());
+    let survivors = Tree::new(targets.into(), filters)?.mutate(&format!("0/{shards}"), &["--in-diff", &file])?;
     judge(&survivors)?;
     match shards {
         1 => Ok(Outcome::Held),
@@ -159,18 +154,20 @@ fn judge(survivors: &[String]) -> Result<()> {
 /// one: tests of another package that fail for a reason of their own would notice every mutant.
 struct Tree {
     folder: PathBuf,
-    /// What chooses the tests.
-    tests: Vec<String>,
+    /// What chooses the tests, for cargo and for their programs.
+    targets: Vec<String>,
+    filters: Vec<String>,
     /// How long they take without a change, their build included.
     time: Duration,
 }
 
 impl Tree {
     /// Copies the sources, and runs these tests on them as they are.
-    fn new(tests: &[&str]) -> Result<Self> {
+    fn new(targets: Vec<String>, filters: Vec<String>) -> Result<Self> {
         let mut tree = Self {
             folder: root().join("target/mutants/tree"),
-            tests: tests.iter().map(ToString::to_string).collect(),
+            targets,
+            filters,
             time: Duration::ZERO,
         };
         let listed = git(&["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -185,7 +182,8 @@ impl Tree {
             command.args(["--package", package]);
         }
         let begin = Instant::now();
-        execute(tree.prepare(command.args(&tree.tests))?)
+        command.args(&tree.targets).arg("--").args(&tree.filters);
+        execute(tree.prepare(&mut command)?)
             .map_err(|error| format!("{error}: the tests must pass before anything is changed"))?;
         tree.time = begin.elapsed();
         Ok(tree)
@@ -211,7 +209,7 @@ impl Tree {
         for package in on_host::PACKAGES {
             command.args(["--test-package", package]);
         }
-        command.arg("--").args(&self.tests);
+        command.arg("--").args(&self.targets).arg("--").args(&self.filters);
         self.prepare(&mut command)?;
         eprintln!("$ {command:?}");
         let status = command.status()?;

@@ -1,7 +1,6 @@
 //! The tests that say something about the product on the host alone: by these mutants are judged and lines are counted.
 
-use std::collections::BTreeSet;
-use std::fs;
+use arenite_xtask::suites;
 
 use super::{Result, root};
 
@@ -21,37 +20,19 @@ pub(super) const PACKAGES: [&str; 12] = [
     "arenite-tests",
 ];
 
-/// Files of tests that build for boards, count what boards do or read source files: on the host they run next to nothing of the product.
-const ELSEWHERE: [&str; 15] = [
-    "arena_boards",
-    "boards",
-    "cost_axes",
-    "cost_boards",
-    "embedded",
-    "footprint",
-    "include",
-    "matrix",
-    "new",
-    "panics",
-    "patches",
-    "results",
-    "signed_boards",
-    "structure",
-    "tasks",
-];
+/// Files of tests that build for boards, count what boards do or read source files: on the host they run next to nothing of the product. `boards` stands for
+/// all whose names end with it.
+const ELSEWHERE: [&str; 4] = ["boards", "cost_axes", "results", "structure"];
 
-/// What chooses these tests, as arguments of `cargo test`.
-pub(super) fn chosen() -> Result<Vec<String>> {
-    let mut names = BTreeSet::from(["cli".to_string()]);
-    for entry in fs::read_dir(root().join("tests/tests"))? {
-        let path = entry?.path();
-        names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
-    }
-    if let Some(gone) = ELSEWHERE.iter().find(|name| !names.remove(**name)) {
+/// What chooses these tests: arguments of `cargo test`, and of the programs that it runs.
+pub(super) fn chosen() -> Result<(Vec<String>, Vec<String>)> {
+    if let Some(gone) = ELSEWHERE.iter().find(|name| suites::find(&root(), name).is_none()) {
         return Err(format!("tests/tests has no `{gone}`").into());
     }
-    let files = names.into_iter().flat_map(|name| ["--test".to_string(), name]);
-    Ok(["--lib", "--bins"].map(String::from).into_iter().chain(files).collect())
+    let targets = ["--lib", "--bins", "--test", "boards", "--test", "cli", "--test", "host"];
+    let skipped = suites::filters(&ELSEWHERE);
+    let skips = skipped.into_iter().flat_map(|name| ["--skip".to_owned(), name]);
+    Ok((targets.map(String::from).into(), skips.collect()))
 }
 
 #[cfg(test)]
@@ -60,10 +41,9 @@ mod tests {
 
     #[test]
     fn files_of_tests_are_chosen_but_those_of_boards() {
-        let chosen = chosen().unwrap();
-        let has = |name: &str| chosen.windows(2).any(|pair| pair == ["--test", name]);
-        assert!(has("guards") && has("judges") && has("cli"), "{chosen:?}");
-        assert!(!has("boards") && !has("footprint"), "{chosen:?}");
-        assert_eq!(chosen[..2], ["--lib", "--bins"]);
+        let (targets, filters) = chosen().unwrap();
+        assert!(targets.iter().any(|target| target == "host"), "{targets:?}");
+        assert!(filters.chunks(2).all(|pair| pair[0] == "--skip"), "{filters:?}");
+        assert!(filters.contains(&"structure::".into()) && !filters.contains(&"guards::".into()));
     }
 }

@@ -1,6 +1,6 @@
 //! The tracked results: what the models of the benchmarks cost on every board, and whether that has grown.
 //!
-//! A file `tests/results/MODEL.json` holds a list of [`Measured`], a step on each line so that a change reads well. `tests/tests/results.rs` compares
+//! A file `tests/results/MODEL.json` holds a list of [`Measured`], a step on each line so that a change reads well. `tests/tests/boards/results.rs` compares
 //! them with fresh measurements; [`update`] writes them.
 
 use std::fs;

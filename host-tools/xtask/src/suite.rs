@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use arenite_host::board::{BOARDS, Board, Firmware};
 use arenite_xtask::long_tier::LongTier;
 use arenite_xtask::require;
+use arenite_xtask::suites::{self, SUITES};
 use arenite_xtask::tiers::{self, Passed};
 
 use self::jobs::{Job, in_turn};
@@ -56,7 +57,7 @@ const fn part(name: &'static str, about: &'static str, when: When, run: fn() -> 
 }
 
 /// Everything that must hold.
-const PARTS: [Part; 16] = [
+const PARTS: [Part; 18] = [
     part("format", "formatting of all workspaces", When::First, format),
     part(
         "msrv",
@@ -116,10 +117,22 @@ const PARTS: [Part; 16] = [
         mutants::changed,
     ),
     part(
-        "matrix",
-        "targets, features, optimisation at link time: a part of `tests`",
+        "host",
+        "unit tests, and all others that neither build nor emulate: a part of `tests`",
         When::Held,
-        matrix,
+        || tests_of("host"),
+    ),
+    part(
+        "boards",
+        "tests of boards and a slice of the long tier: parts of `tests` and `slice`",
+        When::Held,
+        boards,
+    ),
+    part(
+        "programs",
+        "targets, features, packages, projects of users: a part of `tests`",
+        When::Held,
+        || tests_of("programs"),
     ),
     part("tests", "unit and end-to-end tests", When::Tests, tests),
     part(
@@ -238,7 +251,7 @@ fn whole(record: bool) -> Results {
         let waits = |program: &Program| BY_TURNS.contains(&&*program.name) && program.name != turn;
         for program in programs.iter().filter(|program| waits(program)) {
             println!(
-                "{}: another commit's turn (`cargo test --test {0}`); it is `{turn}`'s",
+                "{}: another commit's turn (`cargo test --test programs {0}::`); it is `{turn}`'s",
                 program.name
             );
             waiting.push(program.name.clone());
@@ -256,6 +269,7 @@ fn whole(record: bool) -> Results {
     all.extend(jobs(When::Beside));
     all.extend(firmware_jobs());
     all.extend(others);
+    all.push(examples());
     let mut tested = in_turn(all, cores(), &is_over);
     check(&mut tested, &waiting);
     results.add(tested);
@@ -269,8 +283,11 @@ fn ordered(programs: &[Program]) -> (Vec<Job>, Vec<Job>, Vec<Job>) {
     builders.sort_by_key(|program| place(program));
     let (oracles, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|program| compares(&program.name));
     let jobs = |programs: Vec<&Program>| programs.into_iter().map(Program::job).collect::<Vec<_>>();
-    let mut others = jobs(others);
-    others.push(Job::new("documentation's examples", || {
+    (jobs(oracles), jobs(builders), jobs(others))
+}
+
+fn examples() -> Job {
+    Job::new("documentation's examples", || {
         programs::shown(cargo(&[
             "test",
             "--workspace",
@@ -279,8 +296,7 @@ fn ordered(programs: &[Program]) -> (Vec<Job>, Vec<Job>, Vec<Job>) {
             "--",
             "--show-output",
         ]))
-    }));
-    (jobs(oracles), jobs(builders), others)
+    })
 }
 
 /// Whether a file of tests says how much it compares with an oracle.
@@ -292,8 +308,7 @@ fn compares(name: &str) -> bool {
         }
         fs::read_to_string(path).is_ok_and(|text| text.contains("compared("))
     }
-    let folder = root().join("tests/tests");
-    says(&folder.join(format!("{name}.rs"))) || says(&folder.join(name))
+    suites::find(&root(), name).is_some_and(|(_, path)| says(&path))
 }
 
 /// What must hold of all tests together. The programs of `waiting` did not run and named none of their long tests.
@@ -304,6 +319,11 @@ fn check(results: &mut Results, waiting: &[String]) {
             results.compared
         ));
     }
+    check_long(results, waiting);
+}
+
+/// That the long tier on record is what the tests call so, but for the programs of `waiting`.
+fn check_long(results: &mut Results, waiting: &[String]) {
     match LongTier::read(&results_folder()) {
         // Programs that did not run have named none.
         _ if !results.good => {}
@@ -317,10 +337,32 @@ fn check(results: &mut Results, waiting: &[String]) {
 
 /// Half of these programs wait for one thread, that links firmware or is qemu: as many run at once as there are cores.
 fn tests() -> Result<Outcome> {
-    let (oracles, builders, others) = ordered(&programs::built(&["--workspace"])?);
-    let all = oracles.into_iter().chain(builders).chain(others).collect();
-    let mut results = in_turn(all, cores(), &is_over);
+    let mut results = all_of(&programs::built(&["--workspace"])?, vec![examples()]);
     check(&mut results, &[]);
+    Ok(Outcome::Tested(results))
+}
+
+fn all_of(programs: &[Program], more: Vec<Job>) -> Results {
+    let (oracles, builders, others) = ordered(programs);
+    let all = oracles.into_iter().chain(builders).chain(others).chain(more);
+    in_turn(all.collect(), cores(), &is_over)
+}
+
+/// The tests of one suite, for a machine that leaves the others to its neighbours.
+fn tests_of(suite: &'static str) -> Result<Outcome> {
+    let host = suite == SUITES[0];
+    let programs = programs::built(&[if host { "--workspace" } else { "--package=arenite-tests" }])?;
+    let (mine, others): (Vec<_>, Vec<_>) = programs.into_iter().partition(|program| program.suite == suite);
+    let mut results = all_of(&mine, if host { vec![examples()] } else { vec![] });
+    let others: Vec<String> = others.into_iter().map(|program| program.name).collect();
+    check_long(&mut results, &others);
+    Ok(Outcome::Tested(results))
+}
+
+fn boards() -> Result<Outcome> {
+    let mut results = Results::none();
+    results.take(tests_of("boards")?);
+    results.take(slice()?);
     Ok(Outcome::Tested(results))
 }
 
@@ -415,15 +457,20 @@ pub(super) fn build_firmware(triple: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-fn matrix() -> Result<Outcome> {
-    let arguments = [
-        "test",
-        "--package",
-        "arenite-tests",
-        "--test",
-        "matrix",
-        "--",
-        "--show-output",
-    ];
-    Ok(Outcome::Tested(watched(cargo(&arguments))?))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_jobs_of_ci_run_every_part_once() {
+        let text = fs::read_to_string(root().join(".github/workflows/ci.yml")).unwrap();
+        let jobs = text.lines().filter_map(|line| line.strip_prefix("          - "));
+        let mut run: Vec<&str> = jobs.flat_map(str::split_whitespace).collect();
+        run.sort_unstable();
+        // Their tests are those of `host`, `boards` and `programs`.
+        let mut parts: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+        parts.retain(|name| !["tests", "slice"].contains(name));
+        parts.sort_unstable();
+        assert_eq!(run, parts);
+    }
 }

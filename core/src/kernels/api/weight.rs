@@ -1,7 +1,8 @@
 //! Weights of kernels: units of cost for each that the operator's formula counts.
 
 /// Quarters of a unit for each product and element of a kernel, such that on every board a unit takes about as many instructions at most as one of any other
-/// kernel: `tests/tests/cost_axes.rs` counts them. A whole unit is the int8 convolution for cores without SIMD. A macro, since the table of kernels imports it.
+/// kernel: `tests/tests/boards/cost_axes.rs` counts them. A whole unit is the int8 convolution for cores without SIMD. A macro, since the table of
+/// kernels imports it.
 macro_rules! weight {
     ($kernel:expr) => {
         match $kernel {

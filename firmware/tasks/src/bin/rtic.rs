@@ -20,7 +20,8 @@ mod app {
 
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
-        mps2::start_timer(1000);
+        // Several in each step of the network.
+        mps2::start_timer(4000);
         // Nothing else has spawned it.
         classify::spawn().unwrap();
         (Shared { beats: 0 }, Local { board: Qemu::default() })

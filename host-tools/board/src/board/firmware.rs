@@ -10,7 +10,7 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use super::error::BoardError;
 use super::progress::Progress;
-use super::table::{AddressRange, Board};
+use super::table::{AddressRange, BOARDS, Board};
 use super::toolchain::{cargo, cargo_missing, exclusively, has_target, not_built, watched};
 use super::workshop::{Workshop, at_hand, cannot_keep, keep, kept};
 
@@ -360,9 +360,12 @@ struct Recipe {
 }
 
 impl Recipe {
-    /// A program of the firmware that serves any model. That of the test kit checks what its assembly leaves in registers, which takes instructions.
+    /// A program of the firmware that serves any model. That of the test kit checks what its assembly leaves in registers, which takes instructions: on one
+    /// board of each core, for others of its target have the same assembly, and no runtime need be compiled for them that no other program has.
     fn plain(board: &Board, program: &'static str) -> Self {
-        let checked = if program == "kernels" { ",registers" } else { "" };
+        let first = BOARDS.iter().find(|of| of.targets.last() == board.targets.last());
+        let is_first = first.is_some_and(|first| first.name == board.name);
+        let checked = if program == "kernels" && is_first { ",registers" } else { "" };
         Self {
             package: "arenite-firmware",
             program,

@@ -10,6 +10,7 @@ pub use fits::{Fit, fit};
 pub use project::{Crates, File, RUNTIME, project};
 pub use table::{Chip, Runner, Support, all};
 
+use self::table::plain;
 use crate::error::{Error, ErrorKind, Result};
 use crate::spelling::meant;
 
@@ -20,11 +21,20 @@ use crate::spelling::meant;
 pub fn named(name: &str) -> Result<Chip> {
     Chip::find(name).ok_or_else(|| {
         let names: Vec<_> = all().iter().map(|chip| chip.name).collect();
-        let beginning = names.iter().filter(|known| known.starts_with(name)).count();
-        let message = match beginning {
-            0 | 1 => format!("--chip {name}: there is no such chip in the list"),
-            several => format!("--chip {name}: the names of {several} chips begin so"),
-        };
+        let beginning: Vec<_> = names
+            .iter()
+            .copied()
+            .filter(|known| known.starts_with(&plain(name)))
+            .collect();
+        if !name.is_empty() && !beginning.is_empty() {
+            return Error::new(
+                ErrorKind::Usage,
+                format!("--chip {name}: a family, not a chip of the list"),
+            )
+            .expected(beginning.join(", "))
+            .help("chips of a family differ in their cores, flash and RAM: name the one that you have");
+        }
+        let message = format!("--chip {name}: there is no such chip in the list");
         Error::new(ErrorKind::Usage, message).expected(names.join(", ")).help(
             meant(name, names.iter().copied())
                 .unwrap_or_else(|| "a chip of the same core serves: then set flash and RAM in memory.x".to_string()),

@@ -262,6 +262,11 @@ fn emulated(board: &'static Board) -> Option<Chip> {
     })
 }
 
+/// A name without what does not matter in it.
+pub(super) fn plain(name: &str) -> String {
+    name.to_lowercase().replace('-', "")
+}
+
 /// All chips and emulated boards.
 pub fn all() -> Vec<Chip> {
     CHIPS
@@ -272,16 +277,15 @@ pub fn all() -> Vec<Chip> {
 }
 
 impl Chip {
-    /// The chip of this name, or the only one whose name begins so; hyphens and case do not matter.
+    /// The chip of this name, or of this part number, which says the package and grade behind the name; hyphens and case do not matter.
     pub fn find(name: &str) -> Option<Self> {
-        let plain = |name: &str| name.to_lowercase().replace('-', "");
         let (wanted, chips) = (plain(name), all());
         let exact = chips.iter().find(|chip| plain(chip.name) == wanted);
-        let mut beginning = chips.iter().filter(|chip| plain(chip.name).starts_with(&wanted));
-        match (exact, beginning.next(), beginning.next()) {
-            (Some(chip), ..) | (None, Some(chip), None) if !wanted.is_empty() => Some(chip.clone()),
-            _ => None,
-        }
+        let part = || {
+            let chip = |chip: &&Chip| chip.probe.is_some() && wanted.starts_with(&plain(chip.name));
+            chips.iter().find(chip)
+        };
+        exact.or_else(part).cloned()
     }
 
     /// Whether its programs log over defmt.
@@ -305,11 +309,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chips_are_found_by_any_beginning_that_is_theirs_alone() {
+    fn chips_are_found_by_name_or_part_number() {
         for (name, found) in [
             ("nrf52840", Some("nrf52840")),
-            ("STM32F4", Some("stm32f407vg")),
-            ("stm32", None),
+            ("nrf52840_xxAA", Some("nrf52840")),
+            ("STM32F407VGT6", Some("stm32f407vg")),
+            ("STM32F4", None),
+            ("esp32", None),
+            ("nrf52", None),
             ("ESP32-C3", Some("esp32c3")),
             ("mps2-an386", Some("mps2-an386")),
             ("mps2", None),

@@ -285,7 +285,9 @@ impl Summary {
     pub fn stack_text(&self) -> Option<String> {
         let (board, run) = self.stack_bytes.iter().max_by_key(|(_, bytes)| **bytes)?;
         let load = self.load_stack_bytes.get(board)?;
-        Some(format!("at most {run} bytes, {load} of the load ({board})"))
+        Some(format!(
+            "at most {run} bytes for a run and {load} for the load, on {board}, the board that needs most"
+        ))
     }
 }
 

@@ -4,6 +4,8 @@ mod archive;
 
 use std::path::Path;
 
+use arenite::{Bundle, Header, LoadError};
+
 use crate::error::{Error, Result};
 
 /// What a file is, and what to do. In the second `{file}` stands for the file.
@@ -37,7 +39,7 @@ const KERAS_WEIGHTS: Told = (
 const DAMAGED: &str = "the file is damaged or cut off: fetch or convert it again";
 
 /// From the surest sign to a mere name.
-const FORMS: [Form; 25] = [
+const FORMS: [Form; 26] = [
     Form {
         is: |name, content| content.starts_with(b"\x89HDF\r\n\x1a\n") && name.ends(".weights.h5"),
         told: KERAS_WEIGHTS,
@@ -61,6 +63,13 @@ const FORMS: [Form; 25] = [
         told: (
             "it is a Python pickle, as scikit-learn and old PyTorch save models",
             "load it in Python and export it: arenite_trace or torch.onnx.export for PyTorch, skl2onnx for scikit-learn",
+        ),
+    },
+    Form {
+        is: |_, content| is_packed(content),
+        told: (
+            "it is packed already",
+            "load it on the device as it is: `arenite inspect {file}` says what it holds; to pack it otherwise, pack the network that it was made of",
         ),
     },
     Form {
@@ -198,6 +207,12 @@ const FORMS: [Form; 25] = [
         ),
     },
 ];
+
+/// Whether it is a model file, of whatever version, or a bundle of them.
+fn is_packed(content: &[u8]) -> bool {
+    let head = Header::parse(content);
+    Bundle::is_bundle(content) || matches!(head, Ok(_) | Err(LoadError::Version { .. } | LoadError::Header))
+}
 
 /// What a file of no known format is, as far as that can be told, and what to do.
 pub(super) fn told(path: &Path, content: &[u8]) -> (String, String) {

@@ -1,6 +1,6 @@
 //! The most instructions of each kernel on each board: counts of generated steps, and the linear forms that none exceeds.
 //!
-//! [`update`] makes the table that `pack` and `bench` tell from (`host-tools/board/src/worst/instructions.json`); `tests/tests/most.rs` compares it
+//! [`update`] makes the table that `pack` and `bench` tell from (`host-tools/board/src/worst/instructions.json`); `tests/tests/boards/most.rs` compares it
 //! with the tracked results and with steps that it was not made from.
 
 pub mod axes;

@@ -1,7 +1,7 @@
 //! The stack that a load and a run of each kernel take on each board, from the linked firmware: the largest sum of frames along the calls.
 //!
-//! [`update`] makes the table that `pack` and `bench` tell from (`host-tools/board/src/worst/stacks.json`); `tests/tests/worst.rs` compares it with what boards
-//! measure by painting. `ARENITE_STACK_PATHS=1` prints the deepest way of each kernel.
+//! [`update`] makes the table that `pack` and `bench` tell from (`host-tools/board/src/worst/stacks.json`); `tests/tests/boards/worst.rs` compares it with what
+//! boards measure by painting. `ARENITE_STACK_PATHS=1` prints the deepest way of each kernel.
 
 mod code;
 mod instruction;

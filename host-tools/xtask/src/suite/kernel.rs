@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use arenite::KernelId;
-use arenite_xtask::require;
+use arenite_xtask::{require, suites};
 
-use super::super::{Result, cargo};
+use super::super::{Result, cargo, root};
 use super::watch::watched;
 
 /// Compares one kernel with the reference of its operator, on the host and on one board for each code that the compiler makes of it, and runs it on both
@@ -29,15 +29,8 @@ pub(in super::super) fn kernel(name: &str) -> Result<()> {
     let required = require::required();
     require::check(&required)?;
     let start = Instant::now();
-    let mut command = cargo(&[
-        "test",
-        "--package",
-        "arenite-tests",
-        "--test",
-        "kernels",
-        "--test",
-        "operands",
-    ]);
+    let mut command = cargo(&["test", "--package", "arenite-tests"]);
+    command.args(suites::targets(&root(), &["kernels", "operands"]));
     command.args(["--no-fail-fast", "--", "--show-output"]);
     command.args([
         "every_kernel_equals_the_reference",

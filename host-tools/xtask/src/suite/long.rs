@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use arenite_xtask::long_tier::{LongTier, Test};
-use arenite_xtask::require;
+use arenite_xtask::{require, suites};
 
 use super::jobs::Job;
 use super::programs::{Program, built, shown};
@@ -22,12 +22,15 @@ fn properties() -> Result<Results> {
     let seed = std::env::var("PROPTEST_RNG_SEED").unwrap_or_else(|_| since.as_secs().to_string());
     println!("properties: PROPTEST_RNG_SEED={seed} PROPTEST_CASES={LONG_CASES} repeats this");
     let mut results = Results::none();
-    let files = require::PROPERTIES.iter().flat_map(|file| ["--test", file]);
-    let of_tests: Vec<&str> = ["--package", "arenite-tests"].into_iter().chain(files).collect();
-    let units = vec!["--package", "arenite", "--package", "arenite-plan", "--lib"];
-    for of in [units, of_tests] {
+    let package = ["--package", "arenite-tests"].map(String::from).into_iter();
+    let of_tests: Vec<String> = package.chain(suites::targets(&root(), &require::PROPERTIES)).collect();
+    let units = ["--package", "arenite", "--package", "arenite-plan", "--lib"].map(String::from);
+    for (of, filters) in [
+        (units.into(), vec![]),
+        (of_tests, suites::filters(&require::PROPERTIES)),
+    ] {
         let mut command = cargo(&["test", "--release", "--no-fail-fast"]);
-        command.args(of).args(["--", "--show-output"]);
+        command.args(of).args(["--", "--show-output"]).args(filters);
         command
             .env("PROPTEST_RNG_SEED", &seed)
             .env("PROPTEST_CASES", LONG_CASES);
@@ -74,8 +77,9 @@ pub(in super::super) fn long(filter: Option<&str>, record: bool) -> Result<()> {
         }
         let mut of: Vec<&str> = tests.iter().map(|(program, _)| *program).collect();
         of.dedup();
+        let targets = suites::targets(&root(), &of);
         let mut arguments = vec!["--package", "arenite-tests", "--package", "arenite-host"];
-        arguments.extend(of.iter().flat_map(|program| ["--test", program]));
+        arguments.extend(targets.iter().map(String::as_str));
         arguments.extend(optimised.then_some("--release"));
         let programs = built(&arguments)?;
         for test in tests {
@@ -109,7 +113,8 @@ fn run_one(
     let of = programs.iter().find(|of| of.name == program);
     let of = of.ok_or_else(|| format!("there is no program `{program}`"))?;
     let before = spent();
-    let mut results = run(of, &["--ignored", "--exact", name, "--test-threads", "1"])?;
+    let test = of.test(name);
+    let mut results = run(of, &["--ignored", "--exact", &test, "--test-threads", "1"])?;
     if !results.good {
         results.fail(format!("{program}: {name}"));
     } else if results.passed == 0 {
@@ -170,7 +175,7 @@ pub(in super::super) fn due() -> Result<()> {
     let tier = LongTier::read(&results_folder())?;
     let mut due = Vec::new();
     for ((program, name), row) in tier.tests() {
-        let files = [".rs", ""].map(|ending| format!("tests/tests/{program}{ending}"));
+        let file = suites::find(&root(), program).map(|(_, path)| path.display().to_string());
         let mut paths = vec!["core", "firmware", "host-tools/src", "host-tools/tests", "tests/src"];
         paths.extend([
             "host-tools/board",
@@ -179,7 +184,7 @@ pub(in super::super) fn due() -> Result<()> {
             "host-tools/plan",
             "host-tools/quantise",
         ]);
-        paths.extend(files.iter().map(String::as_str));
+        paths.extend(file.as_deref());
         let mut log = vec!["log", "-1", "--format=%cd", "--date=format-local:%Y-%m-%d %H:%M", "--"];
         log.extend(paths);
         let changed = git(&log).ok_or("git does not tell when files changed")?;

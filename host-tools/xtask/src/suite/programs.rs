@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use arenite_xtask::suites::SUITES;
 use serde_json::Value;
 
 use super::super::{cargo, root, setup};
@@ -18,6 +19,10 @@ pub(super) struct Program {
     pub(super) name: String,
     file: PathBuf,
     package: PathBuf,
+    /// The suite that it belongs to: unit tests and the command line's are the host's.
+    pub(super) suite: &'static str,
+    /// Where it is one file of a suite: the names of that file's tests.
+    tests: Option<Vec<String>>,
 }
 
 /// Builds the tests that `arguments` of `cargo test` name.
@@ -34,7 +39,8 @@ pub(super) fn built(arguments: &[&str]) -> Result<Vec<Program>> {
     }
     std::io::Seek::rewind(&mut messages)?;
     let text = std::io::read_to_string(messages)?;
-    let programs: Vec<Program> = text.lines().filter_map(program).collect();
+    let built = text.lines().filter_map(program);
+    let programs = built.map(files).collect::<Result<Vec<_>>>()?.concat();
     if programs.is_empty() {
         return Err(format!("`{build:?}` built no tests").into());
     }
@@ -57,7 +63,39 @@ fn program(message: &str) -> Option<Program> {
         _ => name.replace('_', "-"),
     };
     let package = PathBuf::from(message["manifest_path"].as_str()?).parent()?.to_owned();
-    Some(Program { name, file, package })
+    Some(Program {
+        name,
+        file,
+        package,
+        suite: SUITES[0],
+        tests: None,
+    })
+}
+
+/// A suite as its files, each of which runs in a process of its own; any other program as it is.
+fn files(program: Program) -> Result<Vec<Program>> {
+    let Some(suite) = SUITES.into_iter().find(|suite| *suite == program.name) else {
+        return Ok(vec![program]);
+    };
+    let listed = program.command(&["--list", "--format", "terse"]).output()?;
+    if !listed.status.success() {
+        return Err(format!("`{} --list` ended with {}", program.file.display(), listed.status).into());
+    }
+    let text = String::from_utf8_lossy(&listed.stdout);
+    let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
+    let mut files: Vec<Program> = Vec::new();
+    for (file, name) in names.filter_map(|name| Some((name.split_once("::")?.0, name))) {
+        match files.last_mut() {
+            Some(last) if last.name == file => last.tests.get_or_insert_default().push(name.to_owned()),
+            _ => files.push(Program {
+                name: file.to_owned(),
+                suite,
+                tests: Some(vec![name.to_owned()]),
+                ..program.clone()
+            }),
+        }
+    }
+    Ok(files)
 }
 
 /// The number of the commit, by which tests that go by turns know theirs.
@@ -96,13 +134,30 @@ impl Program {
         command
     }
 
+    /// What libtest calls a test of this file.
+    pub(super) fn test(&self, name: &str) -> String {
+        match self.tests {
+            Some(_) => format!("{}::{name}", self.name),
+            None => name.to_owned(),
+        }
+    }
+
     /// All of its tests but those of the long tier, shown when they have ended.
     pub(super) fn job(&self) -> Job {
         let program = self.clone();
         Job::new(self.name.clone(), move || {
-            let mut outcome = shown(program.command(&["--show-output"]))?;
+            let mut command = program.command(&["--show-output"]);
+            if let Some(tests) = &program.tests {
+                command.arg("--exact").args(tests);
+            }
+            let mut outcome = shown(command)?;
             if let Outcome::Tested(results) = &mut outcome {
-                results.long.iter_mut().for_each(|(of, _)| of.clone_from(&program.name));
+                for (of, name) in &mut results.long {
+                    of.clone_from(&program.name);
+                    if let Some(short) = name.strip_prefix(&program.test("")) {
+                        *name = short.to_owned();
+                    }
+                }
             }
             Ok(outcome)
         })

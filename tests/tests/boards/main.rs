@@ -1,0 +1,24 @@
+//! Tests that run firmware on emulated boards.
+//!
+//! A module is a file of tests: `cargo test -p arenite-tests --test boards boards::accelerators::` runs one.
+
+mod accelerators;
+mod arena_boards;
+mod board_errors;
+mod boards;
+mod choices;
+mod cores;
+mod cost_axes;
+mod cost_boards;
+mod cycles;
+mod digits;
+mod full_size;
+mod fused;
+mod infer;
+mod int8_boards;
+mod kernels;
+mod most;
+mod operands;
+mod results;
+mod self_test_boards;
+mod worst;
