@@ -17,6 +17,7 @@ mod fused;
 mod infer;
 mod int8_boards;
 mod kernels;
+mod language;
 mod most;
 mod operands;
 mod results;

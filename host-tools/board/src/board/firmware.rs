@@ -365,7 +365,11 @@ impl Recipe {
     fn plain(board: &Board, program: &'static str) -> Self {
         let first = BOARDS.iter().find(|of| of.targets.last() == board.targets.last());
         let is_first = first.is_some_and(|first| first.name == board.name);
-        let checked = if program == "kernels" && is_first { ",registers" } else { "" };
+        let checked = if program == "kernels" && is_first {
+            ",registers"
+        } else {
+            ""
+        };
         Self {
             package: "arenite-firmware",
             program,

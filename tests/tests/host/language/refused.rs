@@ -5,7 +5,7 @@ use std::process::Command;
 use arenite_host::pack::pack;
 use arenite_tests::programs;
 
-use crate::given::Given;
+use super::given::Given;
 
 #[test]
 fn files_of_llama2c_that_are_cut_or_forged_are_refused() {

@@ -4,7 +4,7 @@ use arenite::Target;
 use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
 
-use crate::given::Given;
+use super::given::Given;
 
 /// A tensor: name, extents (innermost first), type number, bytes.
 type Tensor = (String, Vec<u64>, u32, Vec<u8>);
@@ -212,7 +212,7 @@ fn row_of(bytes: &[u8]) -> Vec<f32> {
             _ => None,
         });
     let at = step.expect("embeddings");
-    crate::given::numbers(&model.weights()[at..at + 1024])
+    super::given::numbers(&model.weights()[at..at + 1024])
 }
 
 #[test]
