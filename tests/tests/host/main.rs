@@ -22,6 +22,7 @@ mod guards;
 mod import_messages;
 mod importer_limits;
 mod judges;
+mod language;
 mod large;
 mod limits;
 mod load_bound;

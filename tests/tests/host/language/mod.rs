@@ -8,11 +8,8 @@ mod tokenizers;
 
 use arenite::text::{Ended, Sampler, TextError, Tokenizer, context, generate};
 use arenite::{DType, RunError, Session, Slot, Target};
-use arenite_host::board::{self, BOARDS, GenerateOptions};
 use arenite_host::model::{Aligned, ModelFile};
 use arenite_tests::golden::Archive;
-use arenite_tests::skip;
-use std::time::Duration;
 
 use given::{Given, numbers};
 
@@ -274,55 +271,6 @@ fn weights_of_eight_bits_share_one_table_and_keep_the_argmax() {
         let snr = 10.0 * (squares[0] / squares[1]).log10();
         assert!(same >= 62 && snr >= 33.0, "{same} of 64, {snr:.1} dB");
     });
-}
-
-#[test]
-fn a_board_writes_the_hosts_text() {
-    let Some(given) = Given::open("a board's text") else {
-        return;
-    };
-    let file = given.packed(Target::CortexM4, Some(64));
-    let expected = given.text_of(&given.story()[..40]);
-    let board = BOARDS.iter().find(|board| board.name == "mps2-an386").expect("a board");
-    if let Err(reason) = board::ready(board) {
-        return skip("a_board_writes_the_hosts_text", &format!("qemu: {reason}"));
-    }
-    let options = GenerateOptions {
-        prompt: b"Once upon a time".to_vec(),
-        stop: Vec::new(),
-        tokens: 35,
-        temperature: 0.0,
-        top_k: 0,
-        top_p: 1.0,
-        seed: 0,
-        timeout: Duration::from_secs(600),
-    };
-    let mut text = options.prompt.clone();
-    let report = board::generate(board, file.blob(), &options, &mut |_| (), &mut |piece| {
-        text.extend(piece)
-    });
-    let report = report.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(String::from_utf8_lossy(&text), String::from_utf8_lossy(&expected));
-    assert_eq!((report.tokens, report.instructions.len()), (35, 39));
-    // Work follows the lines that are there.
-    assert!(report.instructions[1] < report.instructions[38]);
-    // What it has written until then ends it, and is not shown.
-    let (mut stopped, until) = (Vec::new(), b"named".to_vec());
-    let options = GenerateOptions { stop: until, ..options };
-    let report = board::generate(board, file.blob(), &options, &mut |_| (), &mut |piece| {
-        stopped.extend(piece)
-    });
-    let report = report.unwrap_or_else(|error| panic!("{error}"));
-    let at = expected.windows(5).position(|five| five == b"named").expect("a name");
-    assert_eq!(report.ended, Some(board::protocol::Ended::Stop));
-    assert_eq!([&options.prompt[..], &stopped].concat(), expected[..at]);
-    // A prompt that fills the context is the runtime's refusal.
-    let options = GenerateOptions {
-        prompt: b"x".repeat(200),
-        ..options
-    };
-    let error = board::generate(board, file.blob(), &options, &mut |_| (), &mut |_| ()).expect_err("no room");
-    assert!(error.to_string().contains("more tokens than the 64"), "{error}");
 }
 
 #[test]
