@@ -134,15 +134,15 @@ macro_rules! __include {
 /// ```
 ///
 /// The text behind `=` is the model's name in the bundle. `ARENA_BYTES` and `Arena` serve all that are named; equal weights are linked once. With `, loaded`
-/// behind the names the models are read when the program runs, and `BYTES` is the file.
+/// behind the path the models are read when the program runs, and `BYTES` is the file.
 #[macro_export]
 macro_rules! include_bundle {
-    ($visibility:vis mod $name:ident = $path:literal $(, $model:ident = $entry:literal)+ , loaded $(,)?) => {
+    ($visibility:vis mod $name:ident = $path:literal, loaded $(, $model:ident = $entry:literal)+ $(,)?) => {
         $crate::include_bundle!(
-            $visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path) $(, $model = $entry)+ , loaded
+            $visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path), loaded $(, $model = $entry)+
         );
     };
-    ($visibility:vis mod $name:ident = $path:expr $(, $model:ident = $entry:literal)+ , loaded $(,)?) => {
+    ($visibility:vis mod $name:ident = $path:expr, loaded $(, $model:ident = $entry:literal)+ $(,)?) => {
         #[allow(dead_code, missing_docs, unreachable_pub, unused_qualifications)]
         $visibility mod $name {
             static FILE: $crate::embed::File<{ include_bytes!($path).len() }> =

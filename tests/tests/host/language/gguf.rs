@@ -4,11 +4,7 @@ use arenite::Target;
 use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
 
-<<<<<<<< HEAD:tests/tests/boards/language/gguf.rs
-use crate::language::given::Given;
-========
 use super::given::Given;
->>>>>>>> lm:tests/tests/host/language/gguf.rs
 
 /// A tensor: name, extents (innermost first), type number, bytes.
 type Tensor = (String, Vec<u64>, u32, Vec<u8>);
@@ -216,11 +212,7 @@ fn row_of(bytes: &[u8]) -> Vec<f32> {
             _ => None,
         });
     let at = step.expect("embeddings");
-<<<<<<<< HEAD:tests/tests/boards/language/gguf.rs
-    crate::language::given::numbers(&model.weights()[at..at + 1024])
-========
     super::given::numbers(&model.weights()[at..at + 1024])
->>>>>>>> lm:tests/tests/host/language/gguf.rs
 }
 
 #[test]

@@ -5,11 +5,7 @@ use std::process::Command;
 use arenite_host::pack::pack;
 use arenite_tests::programs;
 
-<<<<<<<< HEAD:tests/tests/boards/language/refused.rs
-use crate::language::given::Given;
-========
 use super::given::Given;
->>>>>>>> lm:tests/tests/host/language/refused.rs
 
 #[test]
 fn files_of_llama2c_that_are_cut_or_forged_are_refused() {

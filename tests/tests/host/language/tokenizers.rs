@@ -9,11 +9,7 @@ use arenite_host::pack::pack;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-<<<<<<<< HEAD:tests/tests/boards/language/tokenizers.rs
-use crate::language::given::Given;
-========
 use super::given::Given;
->>>>>>>> lm:tests/tests/host/language/tokenizers.rs
 
 /// The reference's `encode`: the best score first, the leftmost of equal ones, every pair looked at anew.
 fn naive(text: &str, vocabulary: &[(Vec<u8>, f32)]) -> Vec<u32> {

@@ -8,11 +8,7 @@ use arenite_host::model;
 use arenite_host::pack::Options;
 use arenite_tests::oracle;
 
-<<<<<<<< HEAD:tests/tests/boards/training/learning.rs
-use crate::training::*;
-========
 use super::*;
->>>>>>>> train:tests/tests/host/training/learning.rs
 
 /// One pass over the digits, mounted sideways: every loss within 1e-3 and every parameter within 1e-4 of PyTorch in f64, and as many images right.
 #[test]

@@ -8,11 +8,7 @@ use arenite_host::model::{self, Aligned};
 use arenite_host::pack::{Options, pack};
 use arenite_tests::digits_options;
 
-<<<<<<<< HEAD:tests/tests/boards/training/refused.rs
-use crate::training::*;
-========
 use super::*;
->>>>>>>> train:tests/tests/host/training/refused.rs
 
 /// A label that is no class is counted and changes nothing; NaN and an infinite rate are seen in the loss.
 #[test]

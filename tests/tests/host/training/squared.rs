@@ -3,11 +3,7 @@
 use arenite_host::gradient::Loss;
 use arenite_host::model::{self, ModelFile, derived};
 
-<<<<<<<< HEAD:tests/tests/boards/training/squared.rs
-use crate::training::*;
-========
 use super::*;
->>>>>>>> train:tests/tests/host/training/squared.rs
 
 /// `mse` and `l2` of a network with a tanh: the loss, and central differences by runs of the file's own inference.
 #[test]

@@ -8,11 +8,7 @@ use arenite::{Model, Session, Slot, Step};
 use arenite_host::gradient::Loss;
 use arenite_host::model::{self, Aligned};
 
-<<<<<<<< HEAD:tests/tests/boards/training/steps.rs
-use crate::training::*;
-========
 use super::*;
->>>>>>>> train:tests/tests/host/training/steps.rs
 
 /// A training step on the memory of a test, one step at a time.
 fn stepped(

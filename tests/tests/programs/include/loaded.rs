@@ -4,7 +4,7 @@ use arenite::{DType, Error, RunError, SessionError};
 use arenite_tests::typed::written;
 
 arenite::include_model!(mod several = "models/typed/several.bin", loaded);
-arenite::include_bundle!(mod models = "models/typed/bundle.bin", first = "several", second = "square-sum", loaded);
+arenite::include_bundle!(mod models = "models/typed/bundle.bin", loaded, first = "several", second = "square-sum");
 arenite::include_model!(mod accumulator = concat!(env!("CARGO_MANIFEST_DIR"), "/models/stateful/accumulator.bin"), loaded);
 
 #[test]

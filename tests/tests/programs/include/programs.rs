@@ -305,7 +305,7 @@ fn a_bundle_names_its_models() {
     );
     project.file("m.bin", &written().file());
     let include = |file, name| {
-        let text = format!("arenite::include_bundle!(pub mod b = \"{file}\", one = \"{name}\", loaded);\n");
+        let text = format!("arenite::include_bundle!(pub mod b = \"{file}\", loaded, one = \"{name}\");\n");
         project.check(&text, None)
     };
     include("b.bin", "other").unwrap_or_else(|said| panic!("{said}"));
