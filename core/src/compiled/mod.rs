@@ -5,6 +5,7 @@
 
 mod checks;
 pub mod names;
+mod place;
 mod ports;
 mod session;
 
@@ -18,7 +19,8 @@ pub use crate::kernels::table::{KernelId, runs as run, types as kernel};
 pub use crate::typed::Described;
 pub use checks::are_intact;
 pub use names as op;
-pub use ports::{Inputs, Outputs, PortPlace};
+pub use place::PortPlace;
+pub use ports::{Inputs, Outputs};
 pub use session::{Memories, Memory, Network, Session};
 
 /// Weights where kernels want them.

@@ -1,33 +1,7 @@
 //! Inputs and outputs of a compiled model as numbers: nothing of them can be wrong when the program runs.
 
 use super::session::{Network, Session};
-use crate::arena::Slot;
-use crate::tensor::DType;
 use crate::typed::Number;
-
-/// Place of an input or output.
-#[derive(Debug, Clone, Copy)]
-pub struct PortPlace {
-    pub(super) slot: Slot,
-    pub(super) bytes: u32,
-    pub(super) dtype: DType,
-}
-
-impl PortPlace {
-    /// Of so many bytes.
-    pub const fn new(slot: Slot, bytes: u32, dtype: DType) -> Self {
-        Self { slot, bytes, dtype }
-    }
-
-    /// Its bytes in the memory that it lies in.
-    #[inline(always)]
-    pub(super) fn of_mut<'m>(&self, memory: &'m mut [u8]) -> &'m mut [u8] {
-        memory
-            .get_mut(self.slot.offset as usize..)
-            .and_then(|memory| memory.get_mut(..self.bytes as usize))
-            .unwrap_or_default()
-    }
-}
 
 /// Inputs of a run: a reference to an array, a tuple of those, or `()` where the session has them already.
 pub trait Inputs {
@@ -39,6 +13,18 @@ pub trait Inputs {
 pub trait Outputs<'o>: Sized {
     /// Finds them behind a run.
     fn of<N: Network>(session: &'o Session<'_, N>) -> Self;
+}
+
+impl<N: Network> Session<'_, N> {
+    /// Sets inputs, runs all steps, and gives the outputs.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn run_typed<'o, I: Inputs, O: Outputs<'o>>(&'o mut self, inputs: I) -> O {
+        inputs.set(self);
+        N::run(&self.mem());
+        self.end();
+        O::of(self)
+    }
 }
 
 impl Inputs for () {

@@ -3,7 +3,7 @@
 use core::cell::Cell;
 use core::marker::PhantomData;
 
-use super::ports::{Inputs, Outputs, PortPlace};
+use super::place::PortPlace;
 use crate::arena::{MAX_REGIONS, Mem, Rounding, Slot};
 use crate::blob::StateInit;
 use crate::cells::{Block, Element, Region, bytes_of, cast_slice};
@@ -286,16 +286,6 @@ impl<'s, N: Network> Session<'s, N> {
         Ok(())
     }
 
-    /// Sets inputs, runs all steps, and gives the outputs.
-    #[doc(hidden)]
-    #[inline(always)]
-    pub fn run_typed<'o, I: Inputs, O: Outputs<'o>>(&'o mut self, inputs: I) -> O {
-        inputs.set(self);
-        N::run(&self.mem());
-        self.end();
-        O::of(self)
-    }
-
     /// Puts input `index` where it belongs; the compiler knows its type and length.
     #[inline(always)]
     pub(crate) fn put<T: Element>(&mut self, index: usize, values: &[T]) {
@@ -331,8 +321,9 @@ impl<'s, N: Network> Session<'s, N> {
             .unwrap_or_default()
     }
 
+    /// Memory that steps run in.
     #[inline(always)]
-    fn mem(&mut self) -> Mem<'_> {
+    pub(super) fn mem(&mut self) -> Mem<'_> {
         let (regions, state) = self.memory.cells();
         Mem {
             regions,
@@ -373,8 +364,9 @@ impl<'s, N: Network> Session<'s, N> {
         Ok(())
     }
 
+    /// Ends a run: the inputs of the next one are missing.
     #[inline(always)]
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.next = OVER;
         self.missing = const { all_inputs(N::INPUTS.len()) };
     }

@@ -1,7 +1,7 @@
 //! Pieces of the code of [`super::conv2d_s8`]: what a step takes of it, and steps of single pixels, which take little.
 
 use super::conv2d_s8_loops::{ConvBlockArgs, Loops};
-use super::linear_s8::widen;
+use super::im2col_s16::widen;
 use super::staged_output::copy;
 use super::windows::staged_stride;
 #[cfg(any(test, packing))]

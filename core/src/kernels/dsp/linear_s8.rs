@@ -14,6 +14,7 @@
 use super::channel_record::WORDS;
 use super::conv2d_s8::{Channel, Plain};
 use super::conv2d_s8_paired::{half, sums_fit};
+use super::im2col_s16::widen;
 use super::linear_s8_loops::{LinearS8Args, multiply};
 use super::requantize::{PAIRS_SHIFT, Short};
 use super::windows::{Layout, staged_stride};
@@ -25,7 +26,6 @@ use crate::blocks::blocks;
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::api::kernel::Kernel;
-use crate::kernels::isa::dsp::{halves, sxtb16, sxtb16_ror8};
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
 use crate::ops::packed_conv2d::{Form, PackedConv2dS8};
@@ -414,33 +414,6 @@ unsafe fn tiles(window: &Window2d, x: *const i8, y: *mut i8, stream: *const u32,
         debug_assert_eq!(weights, biases.add((2 + words as usize) * pairs));
         for channel in 0..outputs {
             *y.add(channel) = channel_record::general(stream.add(WORDS * channel), *sums.add(channel) as i32);
-        }
-    }
-}
-
-/// Widens activations to pairs, in the order of [`Layout::pair`]; a missing last one is 0.
-///
-/// # Safety
-/// `len` bytes are readable, a word for every two of them writable.
-pub(super) unsafe fn widen(src: *const i8, dst: *mut u32, len: usize) {
-    let (mut word, mut pair) = (src.cast::<u32>(), dst);
-    // SAFETY: whole words of the bytes, then the others.
-    unsafe {
-        for _ in 0..len / 4 {
-            let x = word.read_unaligned();
-            *pair = sxtb16(x);
-            *pair.add(1) = sxtb16_ror8(x);
-            (word, pair) = (word.add(1), pair.add(2));
-        }
-        let byte = |at: usize| i32::from(*word.cast::<i8>().add(at));
-        match len % 4 {
-            1 => *pair = halves(byte(0), 0),
-            2 => *pair = halves(byte(0), byte(1)),
-            3 => {
-                *pair = halves(byte(0), byte(1));
-                *pair.add(1) = halves(byte(2), 0);
-            }
-            _ => {}
         }
     }
 }

@@ -140,7 +140,31 @@ impl Candidate for S8 {
     }
 
     fn pieces(op: &Conv2dS8, weights: &[u8]) -> u32 {
-        pieces::of(op, known_records(op, &Mem::of_weights(weights)))
+        let Some(records) = known_records(op, &Mem::of_weights(weights)) else {
+            return u32::MAX;
+        };
+        let window = &op.window;
+        let others = records
+            .iter()
+            .any(|record| record[2] & (channel_record::GENERAL | CONSTANT) != 0);
+        let is = |holds: bool, piece: u32| if holds { piece } else { 0 };
+        let mut pieces = is(others, pieces::OTHERS) | is(op.clamp != [i8::MIN, i8::MAX], pieces::LIMITED);
+        let (pixels, points) = match pointwise_pixels(window) {
+            Some(pixels) => (pixels as usize, true),
+            None => (usize::from(window.output[0]) * usize::from(window.output[1]), false),
+        };
+        pieces |= is(matches!(pixels % 4, 2 | 3), pieces::SOME) | if points { pieces::POINTS } else { pieces::WINDOWS };
+        if !points {
+            let nowhere = core::ptr::null();
+            let mut patches = Patches::new(window, nowhere, nowhere, 0);
+            let mut left = pixels;
+            while left > 0 {
+                let count = left.min(4);
+                pieces |= patches.pieces(count);
+                left -= count;
+            }
+        }
+        pieces
     }
 
     fn bound(op: &Conv2dS8, on: &Machine) -> Option<u64> {
