@@ -9,7 +9,7 @@ use core::hint::black_box;
 use arenite::{LoadError, RunError, Session, SessionError};
 use cortex_m_rt::entry;
 
-arenite::include_model!(mod model = env!("ARENITE_MODEL"), loaded);
+arenite::include_model!(mod model = env!("ARENITE_MODEL"));
 
 /// Memory that only `main` uses.
 #[repr(C, align(16))]

@@ -261,7 +261,7 @@ fn keep_needed(graph: &mut Graph) -> HashSet<TensorId> {
     loop {
         let before = live.len();
         for (index, node) in graph.nodes.iter().enumerate().rev() {
-            let updates = matches!(node.op, Op::AssignState | Op::WriteLine)
+            let updates = matches!(node.op, Op::AssignState)
                 && node
                     .inputs
                     .first()

@@ -11,7 +11,6 @@ use std::sync::OnceLock;
 use arenite_host::board::{Board, Firmware, PREBUILT_FOLDER, ready};
 use arenite_tests::skip;
 use arenite_xtask::dist;
-use arenite_xtask::places::Libraries;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -395,7 +394,6 @@ fn the_archive_installs_programs_firmware_manuals_and_completions() {
         programs: programs(),
         triple,
         boards: &[board()],
-        libraries: &Libraries::new(),
     };
     let archive = dist::archive(&parts, folder.path()).expect("made");
     let bytes = fs::read(&archive).expect("there");

@@ -235,7 +235,6 @@ fn failure(firmware: &Firmware, last: &Record<'_>) -> Option<BoardError> {
         | Record::Finished { .. }
         | Record::InUse { .. }
         | Record::Writing { .. }
-        | Record::Generated { .. }
         | Record::Written { .. } => return None,
         Record::Refused { during, name, text } => BoardError::Refused {
             board,

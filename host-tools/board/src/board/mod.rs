@@ -21,8 +21,6 @@ mod flash;
 #[cfg(feature = "tools")]
 mod footprint;
 #[cfg(feature = "tools")]
-mod generate;
-#[cfg(feature = "tools")]
 mod guards;
 #[cfg(feature = "tools")]
 pub mod install;
@@ -72,8 +70,7 @@ pub use {
     error::BoardError,
     firmware::{Firmware, Profile},
     flash::{FLASHES, Flash},
-    footprint::{CompiledFootprint, Footprint, compiled_footprint, footprint, panics},
-    generate::{GenerateOptions, GenerateReport, generate},
+    footprint::{Footprint, footprint, panics},
     guards::{GuardReport, Guarding, Outside, guards, touch},
     kit::{Attacked, CaseFailure, Comparison, kernels, mutations},
     plugin::{PLUGIN, plugin},

@@ -258,7 +258,7 @@ fn elements(step: &Step) -> [Counts; 3] {
 }
 
 /// Counts whose products are features, each beside one.
-pub(super) fn grid(
+fn grid(
     places: &[(&'static str, f64)],
     channels: &[(&'static str, f64)],
     terms: &[(&'static str, f64)],
@@ -267,7 +267,7 @@ pub(super) fn grid(
 }
 
 /// A row in blocks of eight.
-pub(super) fn eights(name: &'static str, len: u32) -> [(&'static str, f64); 3] {
+fn eights(name: &'static str, len: u32) -> [(&'static str, f64); 3] {
     [
         (name, len.into()),
         ("eights in", f64::from(len / 8)),
@@ -276,7 +276,7 @@ pub(super) fn eights(name: &'static str, len: u32) -> [(&'static str, f64); 3] {
 }
 
 /// A row in blocks of sixteen and four.
-pub(super) fn lines(name: &'static str, len: f64) -> [(&'static str, f64); 4] {
+fn lines(name: &'static str, len: f64) -> [(&'static str, f64); 4] {
     [
         (name, len),
         ("sixteens", (len / 16.0).floor()),

@@ -5,8 +5,7 @@ mod summary;
 
 pub use quantization::{FrontPoint, LayerPrecision, Quantization, WeightOnlyReport};
 pub use summary::{
-    HandedOver, Most, Pieces, Point, PortSummary, RegionSummary, Removed, SharedLayers, Shares, Summary, Sums,
-    TrainingReport, Winograd,
+    HandedOver, Most, Pieces, Point, PortSummary, RegionSummary, Removed, SharedLayers, Shares, Summary, Sums, Winograd,
 };
 
 /// A number with thin separators, for people: `25,526,632`.

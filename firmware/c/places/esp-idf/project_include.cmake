@@ -1,2 +1,0 @@
-# Before any component: arenite_model() for all of them.
-include(${CMAKE_CURRENT_LIST_DIR}/cmake/core.cmake)
