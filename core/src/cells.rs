@@ -77,7 +77,7 @@ impl<'a, T: Element> Src<'a, T> {
     #[inline]
     pub fn get(self, i: usize) -> Option<T> {
         if i < self.len {
-            // SAFETY: in bounds, as just checked.
+            // SAFETY: `i < self.len`, as just checked.
             Some(unsafe { self.read(i) })
         } else {
             None
@@ -91,7 +91,7 @@ impl<'a, T: Element> Src<'a, T> {
             return None;
         }
         Some(Self {
-            // SAFETY: in bounds or at their end, as just checked.
+            // SAFETY: `start + len <= self.len`, as just checked.
             start: unsafe { self.start.add(start) },
             len,
             memory: PhantomData,
@@ -104,7 +104,7 @@ impl<'a, T: Element> Src<'a, T> {
     where
         T: 'a,
     {
-        // SAFETY: in bounds.
+        // SAFETY: the range ends at `self.len`.
         (0..self.len).map(move |i| unsafe { self.read(i) })
     }
 
@@ -119,7 +119,7 @@ impl<'a, T: Element> Src<'a, T> {
             memory: PhantomData,
         };
         let rest = Self {
-            // SAFETY: in bounds or at their end.
+            // SAFETY: `len * N <= self.len`.
             start: unsafe { self.start.add(len * N) },
             len: rest,
             memory: PhantomData,

@@ -1,4 +1,4 @@
-//! What the fuzz targets do.
+//! Functions behind the fuzz targets.
 //!
 //! One dialect's importer on arbitrary bytes: it must return; a network that it returns must be consistent, and pruning must leave it so.
 //! The runtime on an arbitrary model file or bundle: it refuses it, or runs it. The planner on an arbitrary instance: it refuses it, or its plan
@@ -112,7 +112,7 @@ pub fn blob(data: &[u8]) {
     );
 }
 
-/// What a file's header says, believed.
+/// Returns the receipt that a file's header states, believed.
 fn stated(bytes: &[u8]) -> Receipt {
     Stated::of(bytes).map_or_else(
         || Receipt {

@@ -2,7 +2,7 @@
 
 // A full or closed stream must not end the program: everything is printed through `files::print`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
-// What only some dialects use.
+// Items that only some dialects use.
 #![cfg_attr(
     not(all(
         feature = "chainer",

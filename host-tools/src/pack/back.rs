@@ -49,7 +49,7 @@ pub fn run(
 /// Places what the steps touch; `summary` hears of it.
 ///
 /// # Errors
-/// What does not fit.
+/// Programs that do not fit.
 pub fn place(
     mut program: Program,
     options: &Options,
@@ -129,7 +129,7 @@ pub struct Source<'a> {
 /// The steps of a graph in the order in which they run, every tensor by itself.
 ///
 /// # Errors
-/// What no kernel computes.
+/// Operators that no kernel computes.
 pub fn steps(
     graph: Graph,
     weights: &Weights,
@@ -188,7 +188,7 @@ pub fn spends_flash(target: Target) -> bool {
     lower::spends_flash(target)
 }
 
-/// What the file says of the accelerator, where there is one.
+/// Returns the declaration in the accelerator's file, where there is one.
 fn declared(options: &Options) -> Result<Option<Declaration>> {
     let regions = request(options).regions;
     let names: Vec<&str> = regions.iter().map(|region| region.name.as_str()).collect();

@@ -20,11 +20,11 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 /// The program that runs any model: what `run`, `bench` and others start on a board.
 const PROGRAM: &str = "infer";
 
-/// What goes into an archive.
+/// Contents of an archive.
 pub struct Parts<'a> {
     /// The folder with the programs, built for `triple`.
     pub programs: &'a Path,
-    /// What they run on.
+    /// Platform that they run on.
     pub triple: &'a str,
     /// Boards whose firmware goes along.
     pub boards: &'a [&'static Board],
@@ -41,7 +41,7 @@ pub fn name(triple: &str) -> String {
 /// Writes the archive into `folder`, and its SHA-256 beside it. Of the same parts it is the same, bit by bit.
 ///
 /// # Errors
-/// What a build for a board says, and files that cannot be read or written.
+/// Errors of a build for a board, and files that cannot be read or written.
 pub fn archive(parts: &Parts<'_>, folder: &Path) -> Result<PathBuf> {
     let mut files = Files::new();
     for program in ["pack", "arenite"] {

@@ -246,7 +246,7 @@ fn long(filter: Option<&str>, shard: Option<&str>, files: &[PathBuf], record: bo
 /// The page with all that it needs.
 fn playground() -> Result<()> {
     setup::rust_target(arenite_xtask::playground::TRIPLE)?;
-    // What .cargo/config.toml says of vectors and of the stack holds.
+    // The settings of .cargo/config.toml for vectors and for the stack hold.
     let mut build = cargo(&arenite_xtask::playground::BUILD);
     run(build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS"))?;
     let library = arenite_xtask::playground::library(&target());

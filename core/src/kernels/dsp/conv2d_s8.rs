@@ -2,7 +2,7 @@
 //!
 //! Four output pixels at a time: their windows are widened to 16 bits side by side in scratch (each activation once a block), then every pair
 //! of output channels takes its weights past all of them, two activations of four pixels a step: 8 SMLAD, 2 SXTB16, 1 LDR of weights and
-//! 2 LDRD of activations for 16 MACs, 0.81 a MAC. What is left at the end of an image, and a fully connected layer, goes one pixel at a time:
+//! 2 LDRD of activations for 16 MACs, 0.81 a MAC. The pixels left at the end of an image, and a fully connected layer, go one at a time:
 //! 18 instructions for 16 MACs, 1.13 a MAC.
 //!
 //! **The stream**, for every pair of output channels (an odd last one is paired with itself): both biases, zero-point correction folded in;
@@ -400,7 +400,7 @@ unsafe fn convolve<L: Loops>(
                 let top = top + (rows.start * g.dilation[0]) as isize;
                 let mut first = image.wrapping_offset(top * g.row as isize + column * g.input[2] as isize);
                 for _ in 0..pixels / 4 {
-                    // SAFETY: these rows of the windows lie inside the image.
+                    // SAFETY: `rows` are the window's rows inside the image, and the columns of these pixels' windows are all inside.
                     unsafe { widen_4(&windows, first) };
                     emit(4);
                     first = first.wrapping_add(4 * windows.step);

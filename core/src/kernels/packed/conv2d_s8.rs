@@ -283,7 +283,7 @@ unsafe fn convolve(
     let [height, width, channels] = window.input.map(usize::from);
     let [out_height, out_width, out_channels] = window.output.map(usize::from);
     let rounding = Rounding::new(op.output_zero_point, channel_record::bits_of(op, records));
-    // SAFETY: within scratch: the words, then the border's pixel.
+    // SAFETY: `needs` counts `2 * padded` words of scratch and a pixel of `channels` bytes behind them.
     let border = unsafe {
         (2 * inputs..2 * padded).for_each(|i| scratch.add(i).write(0));
         let border = scratch.add(2 * padded).cast::<i8>();
