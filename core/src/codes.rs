@@ -182,6 +182,7 @@ causes! {
     0x45 SIGNATURE "VerifyError::Signature" Nothing "the file was changed after it was signed, or never signed by its key";
     0x46 OLD_COUNTER "VerifyError::OldCounter" Nothing "the file is older than the one before it";
     0x48 OTHER_NPU "AcceleratorFault::Npu" Step "the model's commands are for another NPU: compile it for this one";
+    0x49 OUT_OF_RANGE "RunError::OutOfRange" Step "a token or a position that was given is out of its range: give one that is within";
     0x50 SELF_TEST_MISSING "SelfTestError::Missing" Nothing "the model has no self-test: pack it with `--self-test`";
     0x51 SELF_TEST_MALFORMED "SelfTestError::Malformed" Nothing "the model's self-test does not decode: pack the model again";
     0x52 SELF_TEST_OUTPUT "SelfTestError::Output" Output "this output of the self-test is not what the packer computed: a broken core, memory or build";
@@ -294,6 +295,7 @@ impl RunError {
             RunError::InputMissing { input } => Code::at(number::INPUT_MISSING, input),
             RunError::PortType { port } => Code::at(number::PORT_TYPE, port),
             RunError::Corrupt { step } => Code::at(number::CORRUPT, step),
+            RunError::OutOfRange { step, .. } => Code::at(number::OUT_OF_RANGE, step),
             RunError::Cores { .. } => Code::of(number::RUN_CORES),
             RunError::Accelerator { step, fault } => Code::at(fault.cause(), step),
         }

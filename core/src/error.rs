@@ -193,6 +193,16 @@ pub enum RunError {
         /// The step.
         step: u32,
     },
+    /// An index that was given as an input is out of its range: a token beyond the vocabulary, a position beyond the capacity or ahead of the lines that are
+    /// written. The run is over; the state is as the steps before this one left it.
+    OutOfRange {
+        /// The step that refused it.
+        step: u32,
+        /// The index.
+        index: i32,
+        /// Indices that there are, from 0.
+        count: u32,
+    },
     /// The model is for more cores than it was to run on; nothing was run, and [`crate::Session::run`] takes one core.
     Cores {
         /// Cores that the file is for.
@@ -359,6 +369,10 @@ impl fmt::Display for RunError {
                 "input or output {port} (inputs first) holds other numbers than were asked for"
             ),
             RunError::Corrupt { step } => write!(f, "step {step} changed since the model was loaded"),
+            RunError::OutOfRange { step, index, count } => write!(
+                f,
+                "step {step} was given index {index} of {count}, counted from 0: give a token of the vocabulary, and the next position or one before it"
+            ),
             RunError::Cores { needed, given } => {
                 write!(f, "the model is for {needed} cores, {given} run it: `run` takes one")
             }

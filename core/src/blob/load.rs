@@ -28,6 +28,16 @@ pub(super) fn check_parts(parts: Parts<'_>, check_step: CheckStep) -> Result<Par
     Ok(parts)
 }
 
+/// Checks the steps of training, where there are any, in the same way: behind the file's own, whose memory they share.
+#[cfg(feature = "training")]
+pub(super) fn check_training(parts: Parts<'_>, check_step: CheckStep) -> Result<(), LoadError> {
+    match parts.training() {
+        Some(training) => check_parts(training, check_step).map(|_| ()),
+        None if parts.has_training() => Err(LoadError::Header),
+        None => Ok(()),
+    }
+}
+
 /// A function of its own, so that the stack of the steps' checks does not lie below what this one takes.
 #[inline(never)]
 fn bounds_of(parts: Parts<'_>) -> Bounds<'_> {
@@ -108,7 +118,8 @@ fn check_cores(parts: Parts<'_>) -> Result<&[u8], LoadError> {
 }
 
 fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) -> Result<(), LoadError> {
-    let mut step = 0;
+    let first = sections.first_step();
+    let mut step = first;
     #[cfg(feature = "cores")]
     let mut on = check_cores(sections)?.iter();
     for record in sections.steps() {
@@ -142,7 +153,7 @@ fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) 
         }
         step += 1;
     }
-    if step == sections.step_count() {
+    if step.wrapping_sub(first) == sections.step_count() {
         Ok(())
     } else {
         Err(LoadError::Header)

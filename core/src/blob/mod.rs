@@ -4,9 +4,12 @@
 
 mod cpu;
 mod header;
+#[cfg(feature = "training")]
+mod list;
 mod load;
 mod port;
 mod receipt;
+mod records;
 mod sections;
 mod state;
 mod stated;
@@ -29,12 +32,15 @@ pub use header::{
 pub(crate) use header::{
     field, half, is_inside, is_length_right, is_table_right, section, starts, stored, unknown_kind, word,
 };
+#[cfg(feature = "training")]
+pub use list::{LIST_BYTES, ListHead};
 pub use port::{MAX_RANK, Port};
 pub use receipt::{CrcUnit, Receipt};
+pub use records::Records;
 #[cfg(feature = "pack")]
 pub use sections::ACCELERATED;
 pub(crate) use sections::Parts;
-pub use sections::{Records, Sections};
+pub use sections::Sections;
 pub use state::StateInit;
 pub use stated::Stated;
 #[cfg(feature = "pack")]
@@ -140,6 +146,8 @@ impl<'a, K: Kernels> Model<'a, K> {
     fn of(parts: Parts<'a>) -> Result<Self, LoadError> {
         // All of it is compiled once; the kernels are behind one call.
         let parts = load::check_parts(parts, check_step::<K>)?;
+        #[cfg(feature = "training")]
+        load::check_training(parts, check_step::<K>)?;
         Ok(Self {
             parts,
             kernels: PhantomData,
@@ -175,7 +183,27 @@ impl<'a, K: Kernels> Model<'a, K> {
         self.parts.steps().map(move |record| of(record).unwrap_or_default())
     }
 
-    /// The header, read from the file anew.
+    /// The model with the steps, inputs and outputs of training in place of those of inference: it runs over the same arena, and changes the state that
+    /// inference reads. `None` for a file without. [`crate::Session::turn_to_training`] goes on with it in the memory of a session.
+    #[cfg(feature = "training")]
+    pub fn training(&self) -> Option<Self> {
+        Some(Self {
+            parts: self.parts.training()?,
+            kernels: PhantomData,
+        })
+    }
+
+    /// The model with the steps, inputs and outputs of inference.
+    #[cfg(feature = "training")]
+    #[must_use]
+    pub fn inference(&self) -> Self {
+        Self {
+            parts: self.parts.inference(),
+            kernels: PhantomData,
+        }
+    }
+
+    /// The header, read from the file anew; of [`Model::training`] with the numbers of its steps, inputs and outputs.
     #[inline(always)]
     pub fn header(&self) -> Header {
         self.parts.header()
@@ -209,6 +237,11 @@ impl<'a, K: Kernels> Model<'a, K> {
     /// The steps in order: a kernel's number and its parameters.
     pub fn steps(&self) -> Records<'a> {
         self.parts.steps()
+    }
+
+    /// The section of the tokenizer, whose content is not checked; empty in a file without. `text::Tokenizer` reads it.
+    pub fn tokenizer(&self) -> &'a [u8] {
+        self.parts.tokenizer()
     }
 
     /// The weights.

@@ -120,6 +120,11 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         graph.low_bits.clear();
     }
     let fuse = match &quantizing {
+        // Sums in front of a gradient stay operators of their own.
+        None if options.train.is_some() => {
+            quantize::refuse_other(&graph, options.dtype).map_err(at_input)?;
+            passes::run_before_training
+        }
         None => {
             quantize::refuse_other(&graph, options.dtype).map_err(at_input)?;
             passes::run

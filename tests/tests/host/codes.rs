@@ -127,6 +127,11 @@ fn every_error_has_its_cause() {
         RunError::InputMissing { input: index },
         RunError::PortType { port: index },
         RunError::Corrupt { step },
+        RunError::OutOfRange {
+            step,
+            index: -1,
+            count: 1,
+        },
         RunError::Cores { needed: 2, given: 1 },
     ];
     let verify = [

@@ -125,6 +125,19 @@ impl Firmware {
         Self::once(board, &Recipe { features, ..plain }, &mut |_| ())
     }
 
+    /// Builds the program that lets language models write.
+    ///
+    /// # Errors
+    /// As [`Firmware::build`].
+    pub(super) fn build_generate(
+        board: &'static Board,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, BoardError> {
+        let features = format!("{},text", board.feature);
+        let plain = Recipe::plain(board, "generate");
+        Self::once(board, &Recipe { features, ..plain }, progress)
+    }
+
     /// Builds the program that runs models from the flash at the board's serial bus.
     ///
     /// # Errors
@@ -173,6 +186,23 @@ impl Firmware {
         let features = board.runtime.join(",");
         let recipe = Recipe::with_model("arenite-footprint", "footprint", features, model)?;
         Self::once(board, &recipe, progress)
+    }
+
+    /// Builds the smallest program with `model` compiled, for its size.
+    pub(super) fn build_compiled(board: &'static Board, model: &Path) -> Result<Self, BoardError> {
+        let features = board.runtime.join(",");
+        let recipe = Recipe::with_model("arenite-footprint", "compiled", features, model)?;
+        Self::once(board, &recipe, &mut |_| ())
+    }
+
+    /// Builds that program without a model: start-up alone.
+    pub(super) fn build_start(board: &'static Board) -> Result<Self, BoardError> {
+        let recipe = Recipe {
+            package: "arenite-footprint",
+            features: board.runtime.join(","),
+            ..Recipe::plain(board, "start")
+        };
+        Self::once(board, &recipe, &mut |_| ())
     }
 
     /// Builds the program that calls all of the runtime and is never run, with every kernel of the board's build or with those of `model`.

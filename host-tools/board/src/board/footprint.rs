@@ -69,6 +69,47 @@ pub(super) fn footprint_watched(
     })
 }
 
+/// Sizes of a program that does nothing but run one compiled model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CompiledFootprint {
+    /// Bytes of code and constants beyond start-up and the model's weights: kernels, calls, parameters of steps, padding.
+    pub code_bytes: u64,
+    /// Bytes of start-up alone.
+    pub start_bytes: u64,
+    /// Bytes of the weights.
+    pub weights_bytes: u64,
+    /// Functions of the panic machinery that were linked.
+    pub panics: Vec<String>,
+}
+
+/// Builds the smallest program with `model` compiled for a Cortex-M `board`, and measures it.
+///
+/// # Errors
+/// Those of [`footprint`].
+pub fn compiled_footprint(board: &'static Board, model: &Path, weights: u64) -> Result<CompiledFootprint, BoardError> {
+    if !board.triple.starts_with("thumb") {
+        return Err(BoardError::Elf {
+            path: model.to_owned(),
+            reason: "code size is measured on Cortex-M boards only".to_owned(),
+        });
+    }
+    let bytes = |firmware: &Firmware| firmware.section_bytes(".text") + firmware.section_bytes(".rodata");
+    let start_bytes = bytes(&Firmware::build_start(board)?);
+    let firmware = Firmware::build_compiled(board, model)?;
+    let code_bytes = bytes(&firmware)
+        .checked_sub(start_bytes + weights)
+        .ok_or_else(|| BoardError::Elf {
+            path: firmware.path().to_owned(),
+            reason: "the model's weights are not in .rodata".to_owned(),
+        })?;
+    Ok(CompiledFootprint {
+        code_bytes,
+        start_bytes,
+        weights_bytes: weights,
+        panics: panics(&firmware)?,
+    })
+}
+
 /// Parts of the names of functions that panic, or are called by all that do: `core::panicking`, the cold functions of slices, options and results, and the
 /// panic handler itself, which is linked where a call of it is left, whatever was inlined into what.
 const PANICS: [&str; 7] = [

@@ -21,6 +21,8 @@ mod flash;
 #[cfg(feature = "tools")]
 mod footprint;
 #[cfg(feature = "tools")]
+mod generate;
+#[cfg(feature = "tools")]
 mod guards;
 #[cfg(feature = "tools")]
 pub mod install;
@@ -70,7 +72,8 @@ pub use {
     error::BoardError,
     firmware::{Firmware, Profile},
     flash::{FLASHES, Flash},
-    footprint::{Footprint, footprint, panics},
+    footprint::{CompiledFootprint, Footprint, compiled_footprint, footprint, panics},
+    generate::{GenerateOptions, GenerateReport, generate},
     guards::{GuardReport, Guarding, Outside, guards, touch},
     kit::{Attacked, CaseFailure, Comparison, kernels, mutations},
     plugin::{PLUGIN, plugin},

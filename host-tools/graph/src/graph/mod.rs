@@ -11,11 +11,13 @@ pub mod infer;
 pub mod numbers;
 pub mod op;
 pub mod signal;
+pub mod train;
 
 pub use arenite::ops::binary::BinaryOp;
 pub use data::{Data, Expr};
 pub use op::{Activation, Conv2dAttrs, Detector, EthosU, Layout, Op, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
 pub use signal::Signal;
+pub use train::Train;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -55,6 +57,8 @@ pub struct Graph {
     pub cut_macs: BTreeMap<String, [u64; 2]>,
     /// Layers whose weights are stored in fewer bits, by the node's name.
     pub low_bits: BTreeMap<String, LowBits>,
+    /// Of a network of text its tokenizer, as the file's section has it; else empty.
+    pub tokenizer: std::sync::Arc<[u8]>,
 }
 
 /// How a layer's weights are stored in fewer bits than it computes with.

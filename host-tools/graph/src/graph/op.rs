@@ -10,6 +10,7 @@ use arenite::ops::pointwise::{Function, UnaryOp};
 use arenite::ops::special_int::SpecialIntOp;
 
 use super::signal::Signal;
+use super::train::Train;
 
 /// Axis order of the activations of a spatial operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -373,11 +374,41 @@ pub enum Op {
     L2Norm,
     /// A signal operator of TensorFlow Lite Micro.
     Signal(Signal),
+    /// An operator of training.
+    Train(Train),
     /// in 0: encodings `[.., anchors, width]`; in 1: scores `[.., anchors, background + labels]`; in 2: anchors `[anchors, 4]`; f32. Out 0: corners; out 1:
     /// classes; out 2: scores; out 3: how many.
     Detections(Detector),
     /// Commands for an Ethos-U. in 0: the payload; in 1: its constants, where it has any; in 2 and on: its inputs.
     EthosU(EthosU),
+    /// in 0: queries `[heads, width]`; in 1, in 2: keys and values, `[heads of these, capacity, width]`, states; in 3: int32 position `[1]`. Attention of
+    /// each query head over the first `position + 1` lines.
+    Attention {
+        /// Factor of the scores.
+        scale: f32,
+    },
+    /// in 0: int32 indices; in 1: table `[rows, width]`. Row of each index; an index outside the table ends a run.
+    Embedding,
+    /// in 0: x; in 1: gain `[channels]`. x / sqrt(mean of x^2 + epsilon) * gain, along the last axis.
+    RmsNorm {
+        /// Added to the mean.
+        epsilon: f32,
+    },
+    /// in 0: x `[rows, width]`; in 1, in 2: cosines and sines `[positions, width / 2]`; in 3: int32 position `[1]`. Pairs of elements turned by the
+    /// angles of the position.
+    Rotary {
+        /// Whether neighbours are pairs, or else elements half a row apart.
+        interleaved: bool,
+    },
+    /// in 0: int32 position `[1]`; in 1: int32 lines `[1]`, a state that is written. The position, where it is the next line of a cache or one before;
+    /// any other ends a run.
+    Position {
+        /// Lines of the cache.
+        capacity: usize,
+    },
+    /// in 0: state `[outer, capacity, inner]` (written); in 1: line `[outer, inner]`; in 2: int32 position `[1]`. No outputs. A position outside the
+    /// capacity ends a run.
+    WriteLine,
     /// in 0: state. The output aliases nothing: it is the state's value at this point of the order.
     ReadState,
     /// in 0: state (written); in 1: the new value. No outputs.

@@ -94,8 +94,34 @@ pub struct Summary {
     /// How its weights are stored in fewer bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_only: Option<WeightOnlyReport>,
+    /// The training step, where the file has one.
+    #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
+    pub training: Option<TrainingReport>,
     /// Every value that the trace did not state.
     pub assumptions: Vec<Assumption>,
+}
+
+/// A training step. The arena of the summary is enough for it and for inference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrainingReport {
+    /// The loss.
+    pub loss: String,
+    /// Scalars that are trained.
+    pub trained_params: u64,
+    /// Gradients of parameters.
+    pub gradients: usize,
+    /// Multiply-accumulates of the gradients, of the whole batch.
+    pub backward_macs: u64,
+    /// Steps of a training step, forward, loss and backward.
+    pub train_steps: usize,
+    /// The same by kind.
+    pub train_ops_final: BTreeMap<String, usize>,
+    /// Arena of a training step.
+    pub train_arena_bytes: u64,
+    /// Max-live of its steps: their order, aliases and scratch.
+    pub train_liveness_bound_bytes: u64,
+    /// Arena of inference.
+    pub inference_arena_bytes: u64,
 }
 
 /// What was removed.
@@ -279,6 +305,22 @@ impl Summary {
             )
         };
         self.cores.as_ref().map_or(String::new(), text)
+    }
+
+    /// The training step, for people; nothing for a file without.
+    pub fn training_text(&self) -> String {
+        let text = |training: &TrainingReport| {
+            format!(
+                "  training   {} parameters by {}, {} MACs of gradients, {} steps; arena {} bytes, {} of inference\n",
+                training.trained_params,
+                training.loss,
+                training.backward_macs,
+                training.train_steps,
+                training.train_arena_bytes,
+                training.inference_arena_bytes
+            )
+        };
+        self.training.as_ref().map_or(String::new(), text)
     }
 
     /// The stacks, for people: what the boards take at most, and which takes most.

@@ -1,0 +1,36 @@
+//! Types of the operators' parameters, by their names alone, as the macro writes them.
+
+pub use crate::arena::Slot;
+pub use crate::ops::arg_max::*;
+pub use crate::ops::binary::*;
+pub use crate::ops::choose::*;
+pub use crate::ops::compare::*;
+pub use crate::ops::conv2d::*;
+pub use crate::ops::convert::*;
+pub use crate::ops::detections::*;
+pub use crate::ops::elementwise::*;
+pub use crate::ops::elementwise_int::*;
+pub use crate::ops::fft::*;
+pub use crate::ops::frames::*;
+pub use crate::ops::gather::*;
+pub use crate::ops::l2_norm::*;
+pub use crate::ops::linear::*;
+pub use crate::ops::locally_connected::*;
+pub use crate::ops::low_bit::*;
+pub use crate::ops::lrn::*;
+pub use crate::ops::lstm::*;
+pub use crate::ops::matmul::*;
+pub use crate::ops::movement::*;
+pub use crate::ops::packed_conv2d::*;
+pub use crate::ops::packed_sum::*;
+pub use crate::ops::pointwise::*;
+pub use crate::ops::pool2d::*;
+pub use crate::ops::reduce::*;
+pub use crate::ops::resize::*;
+pub use crate::ops::signal::*;
+pub use crate::ops::softmax::*;
+pub use crate::ops::special_int::*;
+pub use crate::ops::svdf::*;
+pub use crate::ops::window::*;
+pub use crate::quant::*;
+pub use crate::tensor::DType;
