@@ -6,14 +6,16 @@
 //! mixed into the stream of log frames on standard output.
 #![no_std]
 
+mod generate;
 pub mod serial;
 mod text;
 
 use serde::{Deserialize, Serialize};
 
+pub use generate::{Ended, Generate};
 pub use text::{TEXT_MAX, Text, cut};
 
-/// Raised whenever a type of this file changes; both sides compare it before anything else.
+/// Raised whenever a type of this file or of `generate.rs` changes; both sides compare it before anything else.
 pub const PROTOCOL_VERSION: u32 = 9;
 
 /// One [`Request`], postcard.
@@ -137,42 +139,6 @@ pub struct Infer {
     pub dump_steps: bool,
     /// Whether the blob is summed before and after (costs about an instruction a byte).
     pub guard_blob: bool,
-}
-
-/// A language model that is in memory already, and what it is to write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Generate {
-    /// Where the blob lies on the board.
-    pub blob_address: u64,
-    /// Its length in bytes.
-    pub blob_length: u64,
-    /// Bytes of the prompt, which [`INPUT_FILE`] begins with.
-    pub prompt: u32,
-    /// Bytes of the text that ends it, which follow; 0 for none.
-    pub stop: u32,
-    /// Tokens behind the prompt, at most.
-    pub tokens: u32,
-    /// The bits of the temperature, an f32; 0 takes the likeliest token.
-    pub temperature: u32,
-    /// The likeliest tokens that are chosen among; 0 for all.
-    pub top_k: u32,
-    /// The bits of the share of the probability that is chosen among, an f32.
-    pub top_p: u32,
-    /// Of the choices.
-    pub seed: u64,
-}
-
-/// Why a text is at its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ended {
-    /// It has as many tokens as were asked for.
-    Tokens,
-    /// The model has ended it.
-    Model,
-    /// The context is full.
-    Context,
-    /// The text that was to end it has come.
-    Stop,
 }
 
 /// Two slots for a model, and behind them a journal of two sectors; see the runtime's slots.

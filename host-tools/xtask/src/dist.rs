@@ -2,7 +2,6 @@
 //! archives of [`PLACES`].
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,9 +17,7 @@ use tar::{Builder, EntryType, Header};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::places::{self, Libraries, PLACES};
-
-pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error>>;
+use crate::places::{self, Libraries, PLACES, Result};
 
 /// The program that runs any model: what `run`, `bench` and others start on a board.
 const PROGRAM: &str = "infer";

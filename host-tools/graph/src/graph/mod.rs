@@ -3,6 +3,7 @@
 //! Importers build a [`Graph`], passes rewrite it, lowering turns it into the steps of a blob. Shapes are always static.
 //! [`check::check`] holds after the import and after every pass.
 
+pub mod attrs;
 pub mod check;
 pub mod composite;
 pub mod data;
@@ -14,8 +15,9 @@ pub mod signal;
 pub mod train;
 
 pub use arenite::ops::binary::BinaryOp;
+pub use attrs::{Activation, Conv2dAttrs, Layout, Padding2d, PoolAttrs};
 pub use data::{Data, Expr};
-pub use op::{Activation, Conv2dAttrs, Detector, EthosU, Layout, Op, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
+pub use op::{Detector, EthosU, Op, ReduceKind, UnaryKind};
 pub use signal::Signal;
 pub use train::Train;
 

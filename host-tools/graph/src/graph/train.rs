@@ -2,7 +2,7 @@
 
 pub use arenite::ops::activation_grad::Activated;
 
-use super::{Conv2dAttrs, PoolAttrs};
+use super::attrs::{Conv2dAttrs, PoolAttrs};
 
 /// An operator of training. Semantics are those of the operator of the same name in `core/src/ops`. A gradient is one of the loss, before a fused activation.
 #[derive(Debug, Clone, PartialEq)]

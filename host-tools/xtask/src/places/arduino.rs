@@ -1,8 +1,8 @@
 //! An Arduino library: <https://docs.arduino.cc/arduino-cli/library-specification>.
 
+use super::cores::CORES;
 use super::digit::{array, digit};
-use super::{CORES, Files, Libraries, add, texts};
-use crate::dist::Result;
+use super::files::{Files, Libraries, Result, add, texts};
 
 /// The files of the library.
 pub(super) fn files(libraries: &Libraries) -> Result<Files> {

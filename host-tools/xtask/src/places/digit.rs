@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use arenite_host::chips::{IMAGE, NETWORK};
 use arenite_host::pack::{Options, pack};
 
-use crate::dist::Result;
+use super::files::{Result, checkout};
 
 /// A packed network and the text that runs it.
 pub(super) struct Digit {
@@ -25,7 +25,7 @@ pub(super) fn digit() -> Result<Digit> {
     let output = folder.path().join("digits.bin");
     let options = Options::new(folder.path().join("digits.trace.json"), &output);
     let packed = pack(&options, &mut |_, _, _| {})?;
-    let source = std::fs::read_to_string(super::checkout().join("firmware/c/places/digit.c"))?;
+    let source = std::fs::read_to_string(checkout().join("firmware/c/places/digit.c"))?;
     let pixels: Vec<_> = IMAGE.lines().map(str::trim).collect();
     Ok(Digit {
         model: std::fs::read(&output)?,

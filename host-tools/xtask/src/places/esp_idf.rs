@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::cores::CORES;
 use super::digit::digit;
-use super::{CORES, Files, Libraries, texts, with_cmake};
-use crate::dist::Result;
+use super::files::{Files, Libraries, Result, add, texts, with_cmake};
 
 /// The files of the component.
 pub(super) fn files(libraries: &Libraries) -> Result<Files> {
@@ -25,11 +25,11 @@ pub(super) fn files(libraries: &Libraries) -> Result<Files> {
     ];
     let mut files = texts("esp-idf", "include/arenite.h", &replaced)?;
     with_cmake(&mut files, libraries, |core| !core.esp_idf.is_empty())?;
-    super::add(&mut files, "CHANGELOG.md", "CHANGELOG.md")?;
+    add(&mut files, "CHANGELOG.md", "CHANGELOG.md")?;
     let digit = digit()?;
     let example = "examples/digit/main";
     files.insert(format!("{example}/digit.c"), digit.source.into_bytes());
     files.insert(format!("{example}/digits.bin"), digit.model);
-    super::add(&mut files, &format!("{example}/digit.h"), "firmware/c/places/digit.h")?;
+    add(&mut files, &format!("{example}/digit.h"), "firmware/c/places/digit.h")?;
     Ok(files)
 }

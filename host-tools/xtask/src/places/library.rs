@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Core, Libraries, checkout};
-use crate::dist::Result;
+use super::cores::Core;
+use super::files::{Libraries, Result, checkout};
 
 /// Libraries are built one after the other: cargo puts all of them in the same place.
 static BUILDS: Mutex<()> = Mutex::new(());

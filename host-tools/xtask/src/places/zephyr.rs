@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::cores::CORES;
 use super::digit::digit;
-use super::{CORES, Files, Libraries, texts, with_cmake};
-use crate::dist::Result;
+use super::files::{Files, Libraries, Result, add, texts, with_cmake};
 
 /// The files of the module.
 pub(super) fn files(libraries: &Libraries) -> Result<Files> {
@@ -22,7 +22,7 @@ pub(super) fn files(libraries: &Libraries) -> Result<Files> {
     let sample = "samples/digit";
     files.insert(format!("{sample}/src/digit.c"), digit.source.into_bytes());
     files.insert(format!("{sample}/digits.bin"), digit.model);
-    super::add(
+    add(
         &mut files,
         &format!("{sample}/src/digit.h"),
         "firmware/c/places/digit.h",

@@ -126,7 +126,8 @@ pub(super) fn script(board: &Board, folder: &Path) -> PathBuf {
     );
     let _ = write!(
         text,
-        "stack_top = ORIGIN(RAM) + LENGTH(RAM);\nSECTIONS {{\n  .text : {{ KEEP(*(.start)) *(.text .text.* .rodata .rodata.* .srodata .srodata.*) }} > FLASH\n  \
+        "stack_top = ORIGIN(RAM) + LENGTH(RAM);\nSECTIONS {{\n  \
+         .text : {{ KEEP(*(.start)) *(.text .text.* .rodata .rodata.* .srodata .srodata.*) }} > FLASH\n  \
          .ARM.exidx : {{ *(.ARM.exidx .ARM.exidx.*) }} > FLASH\n  .data : {{ *(.data .data.* .sdata .sdata.*) }} > RAM\n  \
          .bss (NOLOAD) : {{ *(.bss .bss.* .sbss .sbss.* COMMON) . = ALIGN(8); }} > RAM\n  end = .;\n}}\n"
     );
