@@ -247,9 +247,10 @@ impl Net<'_, '_> {
             x = self.binary(&of("ffn_residual"), BinaryOp::Add, x, down);
         }
         let last = self.norm("output_norm", x, width, epsilon)?;
-        let classifier = match shared {
-            true => table,
-            false => self.parameter("output.weight", &[vocabulary, width])?,
+        let classifier = if shared {
+            table
+        } else {
+            self.parameter("output.weight", &[vocabulary, width])?
         };
         let op = Op::Linear {
             activation: Activation::None,

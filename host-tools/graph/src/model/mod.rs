@@ -13,7 +13,7 @@ use arenite::{Bundle, Model, Sections};
 use crate::error::{Error, Result};
 use crate::files::{File, Input, system};
 
-pub use runs::{Aligned, run, run_changing, run_each, train};
+pub use runs::{AfterStep, Aligned, run, run_changing, run_each, train};
 pub use view::ModelView;
 use view::load_error;
 

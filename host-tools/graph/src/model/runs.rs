@@ -115,6 +115,9 @@ pub fn run_each(
     Ok(results)
 }
 
+/// Sees the outputs of each step of training, by its number; an error ends training.
+pub type AfterStep<'a> = &'a mut dyn FnMut(usize, &[Vec<u8>]) -> Result<()>;
+
 /// Trains `model` from `state` on, or from its initial state: a step for each element of `inputs`, until there is none. `after` sees the outputs of each step,
 /// and ends training by an error. Returns the state.
 ///
@@ -124,7 +127,7 @@ pub fn train(
     model: &Model<'_>,
     state: Option<&[u8]>,
     inputs: &mut dyn FnMut(usize) -> Option<Vec<Vec<u8>>>,
-    after: &mut dyn FnMut(usize, &[Vec<u8>]) -> Result<()>,
+    after: AfterStep<'_>,
 ) -> Result<Vec<u8>> {
     let mut arenas: Vec<Aligned> = (0..arenite::MAX_REGIONS)
         .map(|r| Aligned::new(model.arena_bytes(r)))
