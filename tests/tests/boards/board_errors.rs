@@ -46,7 +46,7 @@ fn infer(blob: &[u8], inputs: usize, options: &RunOptions) -> BoardError {
 /// What this file's child says of building the firmware, with another checkout.
 fn building(root: &Path) -> String {
     let child = Process::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "builds_in_another_checkout", "--nocapture"])
+        .args(["--exact", "board_errors::builds_in_another_checkout", "--nocapture"])
         .env("ARENITE_ROOT", root)
         .env("CARGO_NET_OFFLINE", "true")
         .output()
@@ -302,7 +302,7 @@ fn every_failure_of_a_board_is_provoked() {
 /// What this file's child meets that writes more than a pipe holds, whose reader has gone.
 fn written_to_nobody() -> String {
     let mut child = Process::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "writes_where_nobody_reads", "--nocapture"])
+        .args(["--exact", "board_errors::writes_where_nobody_reads", "--nocapture"])
         .env("ARENITE_TEST_WRITES", "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
