@@ -54,7 +54,7 @@ const HERTZ: u32 = 25_000_000;
 /// The CMSDK timer: control (bit 0: on, bit 3: interrupts), value, reload, interrupt.
 const TIMER0_START: usize = 0x4000_0000;
 
-/// Interrupts every `period`th of a second.
+/// Interrupts so many times a second.
 pub fn start_timer(per_second: u32) {
     let ticks = HERTZ / per_second.max(1);
     write(0x4, ticks);

@@ -311,7 +311,8 @@ fn compares(name: &str) -> bool {
     suites::find(&root(), name).is_some_and(|(_, path)| says(&path))
 }
 
-/// What must hold of all tests together. The programs of `waiting` did not run and named none of their long tests.
+/// What must hold of all tests together, and of the host's, which compare with oracles. The programs of `waiting` did not run and named none of their long
+/// tests.
 fn check(results: &mut Results, waiting: &[String]) {
     if results.compared < COMPARISONS {
         results.fail(format!(
@@ -352,11 +353,23 @@ fn all_of(programs: &[Program], more: Vec<Job>) -> Results {
 fn tests_of(suite: &'static str) -> Result<Outcome> {
     let host = suite == SUITES[0];
     let programs = programs::built(&[if host { "--workspace" } else { "--package=arenite-tests" }])?;
-    let (mine, others): (Vec<_>, Vec<_>) = programs.into_iter().partition(|program| program.suite == suite);
+    let mine: Vec<_> = programs.into_iter().filter(|program| program.suite == suite).collect();
     let mut results = all_of(&mine, if host { vec![examples()] } else { vec![] });
-    let others: Vec<String> = others.into_iter().map(|program| program.name).collect();
-    check_long(&mut results, &others);
+    let check = if host { check } else { check_long };
+    check(&mut results, &waiting_for(suite)?);
     Ok(Outcome::Tested(results))
+}
+
+/// The programs with long tests that a machine with one suite leaves to its neighbours.
+fn waiting_for(suite: &str) -> Result<Vec<String>> {
+    let tier = LongTier::read(&results_folder())?;
+    // What is no file of a suite, as the command line's tests, is run with the host's.
+    let of = |file: &str| suites::find(&root(), file).map_or(SUITES[0], |(suite, _)| suite);
+    let others = tier
+        .tests()
+        .map(|((program, _), _)| program)
+        .filter(|program| of(program) != suite);
+    Ok(others.map(String::from).collect())
 }
 
 fn boards() -> Result<Outcome> {
@@ -472,5 +485,15 @@ mod tests {
         parts.retain(|name| !["tests", "slice"].contains(name));
         parts.sort_unstable();
         assert_eq!(run, parts);
+    }
+
+    #[test]
+    fn every_long_test_is_looked_for_by_one_machine() {
+        let tier = LongTier::read(&results_folder()).unwrap();
+        for ((program, name), _) in tier.tests() {
+            let looks = |suite: &&&str| !waiting_for(suite).unwrap().contains(&program.to_owned());
+            assert_eq!(SUITES.iter().filter(looks).count(), 1, "{program}: {name}");
+        }
+        assert!(waiting_for("boards").unwrap().contains(&"cli".to_owned()));
     }
 }

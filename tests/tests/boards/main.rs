@@ -1,6 +1,6 @@
 //! Tests that run firmware on emulated boards.
 //!
-//! A module is a file of tests: `cargo test -p arenite-tests --test boards boards::accelerators::` runs one.
+//! A module is a file of tests: `cargo test -p arenite-tests --test boards accelerators::` runs one.
 
 mod accelerators;
 mod arena_boards;

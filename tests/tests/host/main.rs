@@ -16,6 +16,7 @@ mod doors;
 mod embed;
 mod ethos_u;
 mod events;
+mod filters;
 mod fixed_point;
 mod format;
 mod guards;

@@ -258,6 +258,6 @@ fn every_operator_is_documented_with_its_versions() {
     }
     assert!(
         text == made,
-        "ARENITE_BLESS=1 cargo test -p arenite-tests --test host onnx_run::writes docs/onnx.md"
+        "ARENITE_BLESS=1 cargo test -p arenite-tests --test host onnx_run:: writes docs/onnx.md"
     );
 }

@@ -123,7 +123,7 @@ fn the_document_has_the_operators_beside_tensorflow_lite_micros() {
     }
     assert!(
         text == made,
-        "ARENITE_BLESS=1 cargo test -p arenite-tests --test host tflite_import::writes docs/operators.md"
+        "ARENITE_BLESS=1 cargo test -p arenite-tests --test host tflite_import:: writes docs/operators.md"
     );
 }
 

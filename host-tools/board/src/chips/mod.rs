@@ -24,7 +24,7 @@ pub fn named(name: &str) -> Result<Chip> {
         let beginning: Vec<_> = names
             .iter()
             .copied()
-            .filter(|known| known.starts_with(&plain(name)))
+            .filter(|known| plain(known).starts_with(&plain(name)))
             .collect();
         if !name.is_empty() && !beginning.is_empty() {
             return Error::new(

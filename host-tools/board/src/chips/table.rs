@@ -282,7 +282,13 @@ impl Chip {
         let (wanted, chips) = (plain(name), all());
         let exact = chips.iter().find(|chip| plain(chip.name) == wanted);
         let part = || {
-            let chip = |chip: &&Chip| chip.probe.is_some() && wanted.starts_with(&plain(chip.name));
+            // Another digit behind one makes it another chip's name.
+            let is_digit = |letter: char| letter.is_ascii_digit();
+            let is_of = |name: &str| {
+                let rest = wanted.strip_prefix(&plain(name));
+                rest.is_some_and(|rest| !(name.ends_with(is_digit) && rest.starts_with(is_digit)))
+            };
+            let chip = |chip: &&Chip| chip.probe.is_some() && is_of(chip.name);
             chips.iter().find(chip)
         };
         exact.or_else(part).cloned()
@@ -314,6 +320,7 @@ mod tests {
             ("nrf52840", Some("nrf52840")),
             ("nrf52840_xxAA", Some("nrf52840")),
             ("STM32F407VGT6", Some("stm32f407vg")),
+            ("rp20401", None),
             ("STM32F4", None),
             ("esp32", None),
             ("nrf52", None),

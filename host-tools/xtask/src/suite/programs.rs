@@ -84,7 +84,12 @@ fn files(program: Program) -> Result<Vec<Program>> {
     let text = String::from_utf8_lossy(&listed.stdout);
     let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
     let mut files: Vec<Program> = Vec::new();
-    for (file, name) in names.filter_map(|name| Some((name.split_once("::")?.0, name))) {
+    for name in names {
+        let Some((file, _)) = name.split_once("::") else {
+            return Err(
+                format!("tests/tests/{suite}/main.rs has a test, `{name}`: move it into a file of its own").into(),
+            );
+        };
         match files.last_mut() {
             Some(last) if last.name == file => last.tests.get_or_insert_default().push(name.to_owned()),
             _ => files.push(Program {

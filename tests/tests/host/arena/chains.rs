@@ -435,7 +435,7 @@ pub(crate) fn fronts_are_those_on_record() {
         .find(|(found, tracked)| found != tracked);
     assert!(
         text == tracked,
-        "{differ:?}\nwhere this is meant: ARENITE_BLESS=1 cargo test -p arenite-tests --test host arena::fronts"
+        "{differ:?}\nwhere this is meant: ARENITE_BLESS=1 cargo test -p arenite-tests --test host arena::chains::fronts"
     );
 }
 

@@ -61,7 +61,7 @@ fn the_made_files_are_those_on_record() {
         }
         assert!(
             found == file.bytes(),
-            "{name}: ARENITE_BLESS=1 cargo test -p arenite-tests --test host importer_limits::writes it"
+            "{name}: ARENITE_BLESS=1 cargo test -p arenite-tests --test host importer_limits::signatures writes it"
         );
     }
 }
