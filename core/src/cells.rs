@@ -100,6 +100,12 @@ impl<'a, T: Element> Src<'a, T> {
         })
     }
 
+    /// All elements from `start`.
+    #[inline]
+    pub fn tail(self, start: usize) -> Option<Self> {
+        self.slice(start, self.len.checked_sub(start)?)
+    }
+
     /// All elements in order.
     #[inline]
     pub fn iter(self) -> impl DoubleEndedIterator<Item = T> + ExactSizeIterator + 'a

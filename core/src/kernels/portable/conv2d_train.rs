@@ -9,6 +9,7 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::Candidate;
 use crate::kernels::api::kernel::Kernel;
+use crate::kernels::primitives::tiles_f32::{LANES, Pixels, Rows, TILE, Windows};
 use crate::ops::conv2d_train::{Conv2dInputGradF32, Conv2dWeightSgdF32, TrainedConv2dF32, group_channels, weights_len};
 use crate::ops::window::{Window2d, three, two};
 
@@ -47,14 +48,32 @@ impl Kernel for Forward {
                 let ky = taps(y, &op.window, 0)?;
                 for x in 0..layer.output[1] {
                     let kx = taps(x, &op.window, 1)?;
-                    for o in 0..layer.output[2] {
-                        let mut sum = match bias {
-                            Some(bias) => bias.get(o)?,
-                            None => 0.0,
-                        };
-                        layer.dots(image, o, [ky, kx], input, weights, &mut sum)?;
-                        output.set(at, clamp(sum, op.clamp))?;
-                        at = at.wrapping_add(1);
+                    for group in 0..layer.groups {
+                        let mut o = group.wrapping_mul(layer.filters);
+                        let mut window = layer.window(image, [group, o], [ky, kx], input, weights)?;
+                        let end = o.wrapping_add(layer.filters);
+                        while o < end {
+                            let put = |sums: &[f32]| {
+                                for (i, sum) in sums.iter().enumerate() {
+                                    let first = match bias {
+                                        Some(bias) => bias.get(o.wrapping_add(i))?,
+                                        None => 0.0,
+                                    };
+                                    output.set(at.wrapping_add(i), clamp(first + sum, op.clamp))?;
+                                }
+                                Some(sums.len())
+                            };
+                            let done = if end.wrapping_sub(o) >= TILE {
+                                put(&window.sums::<TILE>()?)?
+                            } else {
+                                put(&window.sums::<1>()?)?
+                            };
+                            o = o.wrapping_add(done);
+                            at = at.wrapping_add(done);
+                            if o < end {
+                                window.first.w = window.first.w.tail(done.wrapping_mul(window.first.filter))?;
+                            }
+                        }
                     }
                 }
             }
@@ -116,23 +135,19 @@ impl Kernel for WeightSgd {
         let gradient = mem.src::<f32>(op.gradient, op.window.output_len()?)?;
         let input = mem.src::<f32>(op.input, op.window.input_len()?)?;
         let rate = mem.src::<f32>(op.rate, 1)?.get(0)?;
-        let mut at = 0usize;
-        for o in 0..layer.output[2] {
-            let first = layer.first_channel(o);
-            for ky in 0..layer.kernel[0] {
-                for kx in 0..layer.kernel[1] {
-                    let mut channel = 0;
-                    while channel < layer.channels {
-                        let block = weights.tail(at)?;
-                        let c = first.wrapping_add(channel);
-                        let done = if layer.channels - channel >= LANES {
-                            layer.descend::<LANES>([o, ky, kx, c], gradient, input, rate, block)?
-                        } else {
-                            layer.descend::<1>([o, ky, kx, c], gradient, input, rate, block)?
-                        };
-                        channel = channel.wrapping_add(done);
-                        at = at.wrapping_add(done);
-                    }
+        for ky in 0..layer.kernel[0] {
+            let Some(rows) = layer.under(0, ky)? else { continue };
+            for kx in 0..layer.kernel[1] {
+                let Some(columns) = layer.under(1, kx)? else { continue };
+                let tap = ky.wrapping_mul(layer.kernel[1]).wrapping_add(kx);
+                let from = Meeting { tap, rows, columns };
+                let mut o = 0;
+                while o < layer.output[2] {
+                    o = o.wrapping_add(if layer.filters.wrapping_sub(layer.filter(o)) >= TILE {
+                        layer.descend_all::<TILE>(o, &from, gradient, input, rate, weights)?
+                    } else {
+                        layer.descend_all::<1>(o, &from, gradient, input, rate, weights)?
+                    });
                 }
             }
         }
@@ -142,9 +157,6 @@ impl Kernel for WeightSgd {
 
 #[cfg(any(test, packing))]
 impl Candidate for WeightSgd {}
-
-/// Neighbouring channels that are summed at a time.
-const LANES: usize = 8;
 
 /// A convolution's extents.
 struct Layer<'o> {
@@ -166,6 +178,30 @@ struct Pixel {
     at: [usize; 2],
     group: usize,
     channel: usize,
+}
+
+/// Rows of runs under a window, with their filters.
+struct Window<'a> {
+    first: Windows<'a>,
+    /// How many of them: rows of the window, where its columns are the runs.
+    again: usize,
+    /// Elements between them, of the window and of a filter.
+    rows: [usize; 2],
+}
+
+/// Rows or columns of the output whose tap lies inside the input: the first one, how many, and where in the input the first one's tap is.
+#[derive(Clone, Copy)]
+struct Under {
+    out: usize,
+    count: usize,
+    place: usize,
+}
+
+/// A tap, and the pixels of the output that have it inside the input.
+struct Meeting {
+    tap: usize,
+    rows: Under,
+    columns: Under,
 }
 
 /// The first tap inside the input, how many there are, and where in the input the first one is.
@@ -216,42 +252,49 @@ impl<'o> Layer<'o> {
             .wrapping_mul(c)
     }
 
-    /// Adds the products of output channel `o` at a place whose taps these are, row by row.
+    /// The window at a place whose taps these are, and the filters from output channel `o` on.
     #[inline(always)]
-    fn dots(
+    fn window<'a>(
         &self,
         image: usize,
-        o: usize,
+        [group, o]: [usize; 2],
         [(ky, rows, iy), (kx, columns, ix)]: [Taps; 2],
-        input: Src<'_, f32>,
-        weights: Src<'_, f32>,
-        sum: &mut f32,
-    ) -> Option<()> {
+        input: Src<'a, f32>,
+        weights: Src<'a, f32>,
+    ) -> Option<Window<'a>> {
         let [dh, dw] = two::<_, usize>(self.window.dilation);
+        let [_, width, channels] = self.input;
+        let x = self
+            .input_at(image, [iy, ix])
+            .wrapping_add(group.wrapping_mul(self.channels));
+        let of_row = self.kernel[1].wrapping_mul(self.channels);
+        let w = o
+            .wrapping_mul(self.kernel[0])
+            .wrapping_add(ky)
+            .wrapping_mul(of_row)
+            .wrapping_add(kx.wrapping_mul(self.channels));
+        let filter = self.kernel[0].wrapping_mul(of_row);
+        let x_row = dh.wrapping_mul(width).wrapping_mul(channels);
         // Neighbouring taps of all channels are one run of elements.
-        let joined = dw == 1 && self.groups == 1;
-        let (runs, len) = if joined {
-            (1, columns.wrapping_mul(self.channels))
+        let (runs, x_stride, w_stride, len, again) = if dw == 1 && self.groups == 1 {
+            (rows, x_row, of_row, columns.wrapping_mul(self.channels), 1)
         } else {
-            (columns, self.channels)
+            (columns, dw.wrapping_mul(channels), self.channels, self.channels, rows)
         };
-        let first = self.first_channel(o);
-        for r in 0..rows {
-            let pixel = self
-                .input_at(image, [iy.wrapping_add(r.wrapping_mul(dh)), ix])
-                .wrapping_add(first);
-            let row = o.wrapping_mul(self.kernel[0]).wrapping_add(ky.wrapping_add(r));
-            let tap = row
-                .wrapping_mul(self.kernel[1])
-                .wrapping_add(kx)
-                .wrapping_mul(self.channels);
-            for k in 0..runs {
-                let x = input.slice(pixel.wrapping_add(k.wrapping_mul(dw).wrapping_mul(self.input[2])), len)?;
-                let w = weights.slice(tap.wrapping_add(k.wrapping_mul(self.channels)), len)?;
-                *sum += dot(x, w);
-            }
-        }
-        Some(())
+        let inside = rows > 0 && columns > 0;
+        Some(Window {
+            first: Windows {
+                x: input.tail(if inside { x } else { 0 })?,
+                w: weights.tail(if inside { w } else { 0 })?,
+                x_stride,
+                w_stride,
+                filter,
+                rows: if inside { runs } else { 0 },
+                len,
+            },
+            again: if inside { again } else { 0 },
+            rows: [x_row, of_row],
+        })
     }
 
     /// Gradients of `N` channels of a pixel: how many.
@@ -280,13 +323,13 @@ impl<'o> Layer<'o> {
                     .wrapping_mul(self.kernel[1])
                     .wrapping_add(kx)
                     .wrapping_mul(self.channels);
-                let mut w = first.wrapping_mul(filter).wrapping_add(tap).wrapping_add(from.channel);
-                let mut row = [0.0f32; N];
-                for dy in dy.iter() {
-                    add_products(&mut row, dy, weights.slice(w, N)?);
-                    w = w.wrapping_add(filter);
+                let w = first.wrapping_mul(filter).wrapping_add(tap).wrapping_add(from.channel);
+                Rows {
+                    factors: dy,
+                    rows: weights.tail(w)?,
+                    stride: filter,
                 }
-                add(&mut sums, row);
+                .add(&mut sums)?;
             }
         }
         let place = block.slice(0, N)?;
@@ -294,41 +337,88 @@ impl<'o> Layer<'o> {
         Some(N)
     }
 
-    /// A step of gradient descent on `N` weights: of output channel `o`, at a tap, from input channel `c` on. How many.
+    /// A step of gradient descent on the weights of `N` output channels from `o` on at a tap: how many.
     #[inline(always)]
-    fn descend<const N: usize>(
+    fn descend_all<const N: usize>(
         &self,
-        [o, ky, kx, c]: [usize; 4],
+        o: usize,
+        from: &Meeting,
         gradient: Src<'_, f32>,
         input: Src<'_, f32>,
         rate: f32,
-        block: Dst<'_, f32>,
+        weights: Dst<'_, f32>,
     ) -> Option<usize> {
-        let mut sums = [0.0f32; N];
+        let mut channel = 0;
+        while channel < self.channels {
+            channel = channel.wrapping_add(if self.channels.wrapping_sub(channel) >= TILE {
+                self.descend::<N, TILE>([o, channel], from, gradient, input, rate, weights)?
+            } else {
+                self.descend::<N, 1>([o, channel], from, gradient, input, rate, weights)?
+            });
+        }
+        Some(N)
+    }
+
+    /// The same of `C` input channels of the group.
+    #[inline(always)]
+    fn descend<const N: usize, const C: usize>(
+        &self,
+        [o, channel]: [usize; 2],
+        from: &Meeting,
+        gradient: Src<'_, f32>,
+        input: Src<'_, f32>,
+        rate: f32,
+        weights: Dst<'_, f32>,
+    ) -> Option<usize> {
+        let [sh, sw] = two::<_, usize>(self.window.stride);
+        let (rows, columns) = (&from.rows, &from.columns);
+        let ([_, width, channels], [_, out_width, outputs]) = (self.input, self.output);
+        let c = self.first_channel(o).wrapping_add(channel);
+        let mut sums = [[0.0f32; C]; N];
         for image in 0..self.batch {
-            for oy in 0..self.output[0] {
-                let Some(iy) = self.input_under(0, oy, ky) else {
-                    continue;
-                };
-                let mut row = [0.0f32; N];
-                for ox in 0..self.output[1] {
-                    let Some(ix) = self.input_under(1, ox, kx) else {
-                        continue;
-                    };
-                    let dy = gradient.get(self.output_at(image, [oy, ox]).wrapping_add(o))?;
-                    let x = self.input_at(image, [iy, ix]).wrapping_add(c);
-                    add_products(&mut row, dy, input.slice(x, N)?);
-                }
-                add(&mut sums, row);
+            let dy = self.output_at(image, [rows.out, columns.out]).wrapping_add(o);
+            let x = self.input_at(image, [rows.place, columns.place]).wrapping_add(c);
+            Pixels {
+                dy: gradient.tail(dy)?,
+                x: input.tail(x)?,
+                rows: rows.count,
+                columns: columns.count,
+                dy_stride: [out_width.wrapping_mul(outputs), outputs],
+                x_stride: [sh.wrapping_mul(width).wrapping_mul(channels), sw.wrapping_mul(channels)],
+            }
+            .add(&mut sums)?;
+        }
+        let filter = self.kernel[0].wrapping_mul(self.kernel[1]).wrapping_mul(self.channels);
+        let tap = from.tap.wrapping_mul(self.channels).wrapping_add(channel);
+        for (i, sums) in sums.into_iter().enumerate() {
+            let at = o.wrapping_add(i).wrapping_mul(filter).wrapping_add(tap);
+            for (w, sum) in weights.slice(at, C)?.cells().iter().zip(sums) {
+                w.set(w.get() - rate * sum);
             }
         }
-        let place = block.slice(0, N)?;
-        place
-            .cells()
-            .iter()
-            .zip(sums)
-            .for_each(|(w, sum)| w.set(w.get() - rate * sum));
-        Some(N)
+        Some(C)
+    }
+
+    /// Which filter of its group output channel `o` is.
+    #[inline(always)]
+    fn filter(&self, o: usize) -> usize {
+        o.checked_rem(self.filters).unwrap_or(0)
+    }
+
+    /// The rows or columns of the output whose tap `tap` lies inside the input; none where there are none.
+    fn under(&self, axis: usize, tap: usize) -> Option<Option<Under>> {
+        let of = |pair: &[u8; 2]| pair.get(axis).copied().map(usize::from);
+        let (stride, padding) = (of(&self.window.stride)?, of(&self.window.padding)?);
+        let reach = tap.wrapping_mul(of(&self.window.dilation)?);
+        let out = padding.saturating_sub(reach).div_ceil(stride.max(1));
+        let room = self.input.get(axis)?.wrapping_add(padding);
+        let end = room.saturating_sub(reach).div_ceil(stride.max(1));
+        let end = end.min(*self.output.get(axis)?);
+        Some(end.checked_sub(out).filter(|&count| count > 0).map(|count| Under {
+            out,
+            count,
+            place: out.wrapping_mul(stride).wrapping_add(reach).wrapping_sub(padding),
+        }))
     }
 
     /// The row or column of the output whose tap `tap` lies at `place` of the input.
@@ -342,48 +432,23 @@ impl<'o> Layer<'o> {
         let whole = out.wrapping_mul(stride) == start;
         (whole && out < *self.output.get(axis)?).then_some(out)
     }
+}
 
-    /// The row or column of the input at tap `tap` of the window at `out`; none in the padding.
+impl Window<'_> {
+    /// The sums of the products of `N` filters.
     #[inline(always)]
-    fn input_under(&self, axis: usize, out: usize, tap: usize) -> Option<usize> {
-        let of = |pair: &[u8; 2]| pair.get(axis).copied().map(usize::from);
-        let start = out.wrapping_mul(of(&self.window.stride)?);
-        let place = start.wrapping_add(tap.wrapping_mul(of(&self.window.dilation)?));
-        let place = place.checked_sub(of(&self.window.padding)?)?;
-        (place < *self.input.get(axis)?).then_some(place)
-    }
-}
-
-/// Adds a factor times as many numbers.
-#[inline(always)]
-pub(super) fn add_products<const N: usize>(sums: &mut [f32; N], factor: f32, numbers: Src<'_, f32>) {
-    sums.iter_mut()
-        .zip(numbers.iter())
-        .for_each(|(sum, x)| *sum += factor * x);
-}
-
-/// Adds one by one.
-#[inline(always)]
-pub(super) fn add<const N: usize>(sums: &mut [f32; N], row: [f32; N]) {
-    sums.iter_mut().zip(row).for_each(|(sum, row)| *sum += row);
-}
-
-/// Dot product with eight sums, added one behind the other, and behind them the sum of what is left over.
-#[inline(always)]
-fn dot(x: Src<'_, f32>, w: Src<'_, f32>) -> f32 {
-    let mut sums = [0.0f32; LANES];
-    let ((blocks_x, rest_x), (blocks_w, rest_w)) = (x.chunks::<LANES>(), w.chunks::<LANES>());
-    let mut block = 0usize;
-    while let (Some(x), Some(w)) = (blocks_x.get(block), blocks_w.get(block)) {
-        sums.iter_mut()
-            .zip(x.iter().zip(w))
-            .for_each(|(sum, (x, w))| *sum += x * w);
-        block = block.wrapping_add(1);
-    }
-    let tail = rest_x.iter().zip(rest_w.iter()).map(|(x, w)| x * w).sum::<f32>();
-    if block > 0 {
-        sums.iter().sum::<f32>() + tail
-    } else {
-        tail
+    fn sums<const N: usize>(&self) -> Option<[f32; N]> {
+        let mut sums = [0.0f32; N];
+        let mut windows = self.first;
+        for row in 0..self.again {
+            sums.iter_mut()
+                .zip(windows.dots::<N>()?)
+                .for_each(|(sum, dot)| *sum += dot);
+            if row.wrapping_add(1) < self.again {
+                windows.x = windows.x.tail(self.rows[0])?;
+                windows.w = windows.w.tail(self.rows[1])?;
+            }
+        }
+        Some(sums)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{clamp, taps};
 use crate::arena::Mem;
+use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::Candidate;
 use crate::kernels::api::kernel::Kernel;
@@ -32,17 +33,19 @@ impl Kernel for MaxPositions {
         let input = mem.src::<f32>(op.input, op.window.input_len()?)?;
         let output = mem.dst::<f32>(op.output, op.window.output_len()?)?;
         let positions = mem.dst::<u8>(op.positions, op.window.output_len()?)?;
-        each_output(&op.window, |at, under| {
-            let (mut max, mut position) = (f32::NEG_INFINITY, under.first(&op.window));
-            under.each(&op.window, |tap, element| {
-                let x = input.get(element)?;
-                if x > max || x.is_nan() {
-                    (max, position) = (x, tap);
-                }
-                Some(())
-            })?;
-            positions.set(at, position as u8)?;
-            output.set(at, clamp(max, op.clamp))
+        let channels = usize::from(op.window.output[2]);
+        each_pixel(&op.window, |at, under| {
+            while under.channel < channels {
+                let at = at.wrapping_add(under.channel);
+                let (output, positions) = (output.tail(at)?, positions.tail(at)?);
+                let done = if channels.wrapping_sub(under.channel) >= LANES {
+                    largest::<LANES>(op, under, input, output, positions)?
+                } else {
+                    largest::<1>(op, under, input, output, positions)?
+                };
+                under.channel = under.channel.wrapping_add(done);
+            }
+            Some(())
         })
     }
 }
@@ -95,6 +98,35 @@ impl Kernel for AvgGrad {
 
 #[cfg(any(test, packing))]
 impl Candidate for AvgGrad {}
+
+/// Neighbouring channels that are compared at a time.
+const LANES: usize = 4;
+
+/// Maxima of `N` channels and their positions: how many.
+#[inline(always)]
+fn largest<const N: usize>(
+    op: &MaxPoolPositionsF32,
+    under: &Under,
+    input: Src<'_, f32>,
+    output: Dst<'_, f32>,
+    positions: Dst<'_, u8>,
+) -> Option<usize> {
+    let mut found = [(f32::NEG_INFINITY, under.first(&op.window)); N];
+    under.each(&op.window, |tap, element| {
+        for (found, x) in found.iter_mut().zip(input.slice(element, N)?.iter()) {
+            if x > found.0 || x.is_nan() {
+                *found = (x, tap);
+            }
+        }
+        Some(())
+    })?;
+    let places = output.slice(0, N)?.cells().iter().zip(positions.slice(0, N)?.cells());
+    for ((y, place), (max, tap)) in places.zip(found) {
+        place.set(tap as u8);
+        y.set(clamp(max, op.clamp));
+    }
+    Some(N)
+}
 
 /// The taps of a window that lie inside the input, of one image and channel: along each axis the first tap, how many, and the input index of the first.
 struct Under {
@@ -154,23 +186,31 @@ impl Under {
 
 /// Calls `output` with the index of each element of the output and what lies under its window.
 fn each_output(window: &Window2d, mut output: impl FnMut(usize, &Under) -> Option<()>) -> Option<()> {
+    each_pixel(window, |at, under| {
+        for channel in 0..usize::from(window.output[2]) {
+            under.channel = channel;
+            output(at.wrapping_add(channel), under)?;
+        }
+        Some(())
+    })
+}
+
+/// Calls `pixel` with the index of the first channel of each pixel of the output and what lies under its window, in the first channel.
+fn each_pixel(window: &Window2d, mut pixel: impl FnMut(usize, &mut Under) -> Option<()>) -> Option<()> {
     let [rows, columns, channels] = three::<_, usize>(window.output);
     let mut at = 0usize;
     for image in 0..usize::from(window.batch) {
         for y in 0..rows {
             let rows = taps(y, window, 0)?;
             for x in 0..columns {
-                let columns = taps(x, window, 1)?;
-                for channel in 0..channels {
-                    let under = Under {
-                        image,
-                        rows,
-                        columns,
-                        channel,
-                    };
-                    output(at, &under)?;
-                    at = at.wrapping_add(1);
-                }
+                let mut under = Under {
+                    image,
+                    rows,
+                    columns: taps(x, window, 1)?,
+                    channel: 0,
+                };
+                pixel(at, &mut under)?;
+                at = at.wrapping_add(channels);
             }
         }
     }
