@@ -36,16 +36,11 @@ const fn value(name: &'static str, value: &'static str, comes_with: &'static str
 }
 
 const TRAIN: &str = "trace the network with the batch that is wanted";
-const KEPT: &str = "train for one step, and divide what changed by the rate";
 const STREAM: &str = "set the whole input before a run; --fit and --region lower the arena";
 
 /// All of it. Whoever builds one takes its row away.
 const PLANNED: &[Planned] = &[
     option("--micro-batches", "training on the device", TRAIN),
-    Planned {
-        program: "arenite",
-        ..option("--keep-gradients", "gradients that outlive a training step", KEPT)
-    },
     option("--stream-input", "inputs that are fed by rows", STREAM),
     option("--stream-output", "outputs that are handed out by rows", STREAM),
     value(

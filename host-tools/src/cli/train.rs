@@ -1,11 +1,14 @@
 //! `arenite train`: gradient descent on labelled samples, here or on a board.
 
+use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use arenite::{DType, Port};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
 use super::machine::Machine;
 use super::outcome::{How, execute};
@@ -14,10 +17,12 @@ use super::progress::Shown;
 use super::run::{assign, hex};
 use crate::array::{Array, Values};
 use crate::board::Progress;
-use crate::files::{self, Output, Print, print};
+use crate::files::npy::{self, Element};
+use crate::files::{self, Draft, Output, Print, print};
 use crate::model::derived::{self, STATE_OUTPUT};
+use crate::model::gradients::{Gradient, Gradients};
 use crate::model::saved::Saved;
-use crate::model::{self, ModelFile, ModelView};
+use crate::model::{self, AfterStep, ModelFile, ModelView};
 use crate::{Error, ErrorKind, Result};
 
 /// The input that the learning rate is.
@@ -54,6 +59,9 @@ pub(super) struct Args {
     /// Goes on from a state that was saved; by default training begins with the parameters that the model was packed with.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// Where the gradients of the last step go, an array for each trained parameter, by its name.
+    #[arg(long, value_name = "FILE.npz")]
+    keep_gradients: Option<PathBuf>,
     /// Where the trained state goes.
     #[arg(long, value_name = "FILE")]
     state_out: PathBuf,
@@ -100,16 +108,27 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     args.state
         .as_deref()
         .map_or(Ok(()), |state| place.differs_from(state))?;
-    let report = Print::beside([&place], args.json)?;
-    let samples = Samples::read(args, &training.inputs)?;
+    let kept = args.keep_gradients.as_deref().map(Output::to).transpose()?;
+    if let Some(kept) = &kept {
+        kept.differs_from(file.path())?;
+        kept.differs_from(&args.state_out)?;
+        if !matches!(args.on, Machine::Host) {
+            let message = format!("--keep-gradients --on {}: no board holds a gradient", args.on.name());
+            return Err(Error::new(ErrorKind::Usage, message)
+                .expected("--on host")
+                .help("the gradients are the same bits on the host; the state is trained on the board without --keep-gradients"));
+        }
+    }
+    let report = Print::beside([&place].into_iter().chain(&kept), args.json)?;
+    let mut samples = Samples::read(args, &training.inputs)?;
     let steps = args.steps.unwrap_or_else(|| args.epochs.unwrap_or(1) * samples.steps());
     let before = args.state.as_deref().map(|path| Saved::read(path, &view)).transpose()?;
     let shown = Shown::new(&format!("starting on {}", args.on.name()));
     let told = &mut |now| shown.running(args.on.name(), steps, now);
     let state = before.as_ref().map(|saved| saved.state.as_slice());
     let trained = match args.on {
-        Machine::Host => on_host(&file, &training, state, (&samples, steps), args, told)?,
-        Machine::Board(_) => on_board(&file, &training, state, (&samples, steps), args)?,
+        Machine::Host => on_host(&file, &training, state, (&mut samples, steps), args, told)?,
+        Machine::Board(_) => on_board(&file, &training, state, (&mut samples, steps), args)?,
         Machine::Serial(_) => return Err(args.on.not_over_serial("training wants the state of the device")),
     };
     drop(shown);
@@ -134,7 +153,11 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     } else {
         report.text(&text(&told, samples.steps()))?
     }
-    files::publish(vec![draft])?;
+    let mut drafts = vec![draft];
+    if let (Some(place), Some(gradients)) = (&kept, trained.gradients) {
+        drafts.push(npz(&gradients, place)?);
+    }
+    files::publish(drafts)?;
     Ok(Verdict::Good)
 }
 
@@ -145,6 +168,7 @@ struct Trained {
     losses: Vec<f32>,
     ignored: u64,
     instructions: Option<u64>,
+    gradients: Option<Vec<Gradient>>,
 }
 
 impl Trained {
@@ -179,26 +203,33 @@ fn on_host(
     file: &ModelFile,
     training: &ModelView<'_>,
     state: Option<&[u8]>,
-    (samples, steps): (&Samples, usize),
+    (samples, steps): (&mut Samples, usize),
     args: &Args,
     told: &mut dyn FnMut(Progress),
 ) -> Result<Trained> {
     let mut trained = Trained::default();
     let of_steps = training.header().step_count;
-    let state = model::train(
-        &file.load()?,
-        state,
-        &mut |step| (step < steps).then(|| samples.inputs(step, args.rate, args.seed)),
-        &mut |step, outputs| {
-            told(Progress::Running {
-                runs: u32::try_from(step).unwrap_or(u32::MAX),
-                steps: of_steps,
-                of_steps,
-            });
-            trained.note(&training.outputs, outputs)
-        },
-    );
+    let inputs = &mut |step| (step < steps).then(|| samples.inputs(step, args.rate, args.seed));
+    let after: AfterStep<'_> = &mut |step, outputs| {
+        told(Progress::Running {
+            runs: u32::try_from(step).unwrap_or(u32::MAX),
+            steps: of_steps,
+            of_steps,
+        });
+        trained.note(&training.outputs, outputs)
+    };
+    let model = file.load()?;
+    let mut gradients = args
+        .keep_gradients
+        .is_some()
+        .then(|| Gradients::of(training))
+        .transpose()?;
+    let state = match &mut gradients {
+        Some(gradients) => model::train_keeping(&model, state, inputs, after, gradients),
+        None => model::train(&model, state, inputs, after),
+    };
     trained.state = state.map_err(|e| e.in_file(&args.model))?;
+    trained.gradients = gradients.map(Gradients::into_found).transpose()?;
     Ok(trained)
 }
 
@@ -207,7 +238,7 @@ fn on_board(
     file: &ModelFile,
     training: &ModelView<'_>,
     state: Option<&[u8]>,
-    (samples, steps): (&Samples, usize),
+    (samples, steps): (&mut Samples, usize),
     args: &Args,
 ) -> Result<Trained> {
     let bytes = derived::of_training(training, true)?;
@@ -250,6 +281,8 @@ struct Samples {
     rate: usize,
     count: usize,
     batch: usize,
+    /// An epoch and its order, where it follows from a seed.
+    shuffled: Option<(usize, Vec<usize>)>,
 }
 
 impl Samples {
@@ -304,6 +337,7 @@ impl Samples {
             rate,
             count,
             batch,
+            shuffled: None,
         })
     }
 
@@ -313,11 +347,15 @@ impl Samples {
     }
 
     /// The inputs of a step.
-    fn inputs(&self, step: usize, rate: f32, seed: Option<u64>) -> Vec<Vec<u8>> {
+    fn inputs(&mut self, step: usize, rate: f32, seed: Option<u64>) -> Vec<Vec<u8>> {
         let (epoch, at) = (step / self.steps(), step % self.steps() * self.batch);
         let order: Vec<usize> = match seed {
             None => (at..at + self.batch).collect(),
-            Some(seed) => shuffled(self.count, seed.wrapping_add(epoch as u64))[at..at + self.batch].to_vec(),
+            Some(seed) => {
+                let known = self.shuffled.take().filter(|(of, _)| *of == epoch);
+                let of_epoch = || (epoch, shuffled(self.count, seed.wrapping_add(epoch as u64)));
+                self.shuffled.insert(known.unwrap_or_else(of_epoch)).1[at..at + self.batch].to_vec()
+            }
         };
         let of = |input: &Vec<Vec<u8>>| order.iter().flat_map(|&sample| input[sample].iter().copied()).collect();
         let mut inputs: Vec<Vec<u8>> = self.inputs.iter().map(of).collect();
@@ -355,6 +393,28 @@ fn as_i32(array: &Array) -> Result<Array> {
         // Conversions of floats saturate.
         values: Values::I32(values.into_iter().map(|label| label as i32).collect()),
     })
+}
+
+/// A draft of an archive with an array for each gradient.
+fn npz(gradients: &[Gradient], place: &Output) -> Result<Draft> {
+    let wrong = |e: &std::io::Error| Error::io(place.path(), "write the gradients", e);
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    let plain = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Stored)
+        .large_file(true);
+    for gradient in gradients {
+        let values = gradient.values.iter().flat_map(|value| value.to_le_bytes());
+        let whole: Vec<u8> = npy::header(Element::F32, &gradient.shape)
+            .into_iter()
+            .chain(values)
+            .collect();
+        archive
+            .start_file(format!("{}.npy", gradient.name), plain)
+            .map_err(|e| wrong(&e.into()))?;
+        archive.write_all(&whole).map_err(|e| wrong(&e))?;
+    }
+    let bytes = archive.finish().map_err(|e| wrong(&e.into()))?.into_inner();
+    place.draft_of(&bytes).map_err(|e| wrong(&e))
 }
 
 /// A permutation of so many: Fisher and Yates from the last place to the first, by SplitMix64.

@@ -1,6 +1,7 @@
 //! A model file on the host: mapped, checked, and run by the same runtime as on a board.
 
 pub mod derived;
+pub mod gradients;
 mod runs;
 pub mod saved;
 mod view;
@@ -13,7 +14,7 @@ use arenite::{Bundle, Model, Sections};
 use crate::error::{Error, Result};
 use crate::files::{File, Input, system};
 
-pub use runs::{AfterStep, Aligned, run, run_changing, run_each, train};
+pub use runs::{AfterStep, Aligned, run, run_changing, run_each, train, train_keeping};
 pub use view::ModelView;
 use view::load_error;
 

@@ -2,6 +2,7 @@
 
 use arenite::{Model, RunError, Session};
 
+use super::gradients::Gradients;
 use crate::error::{Error, Result};
 
 /// Memory that models run in: aligned for every kernel.
@@ -129,6 +130,30 @@ pub fn train(
     inputs: &mut dyn FnMut(usize) -> Option<Vec<Vec<u8>>>,
     after: AfterStep<'_>,
 ) -> Result<Vec<u8>> {
+    train_by(model, state, inputs, after, &mut |session| session.run())
+}
+
+/// As [`train`], bit for bit, and slower: keeps the gradients of each step's parameters in `gradients`, of the last one in the end.
+///
+/// # Errors
+/// As [`train`].
+pub fn train_keeping(
+    model: &Model<'_>,
+    state: Option<&[u8]>,
+    inputs: &mut dyn FnMut(usize) -> Option<Vec<Vec<u8>>>,
+    after: AfterStep<'_>,
+    gradients: &mut Gradients,
+) -> Result<Vec<u8>> {
+    train_by(model, state, inputs, after, &mut |session| gradients.run(session))
+}
+
+fn train_by(
+    model: &Model<'_>,
+    state: Option<&[u8]>,
+    inputs: &mut dyn FnMut(usize) -> Option<Vec<Vec<u8>>>,
+    after: AfterStep<'_>,
+    run: &mut dyn FnMut(&mut Session<'_, '_>) -> std::result::Result<(), RunError>,
+) -> Result<Vec<u8>> {
     let mut arenas: Vec<Aligned> = (0..arenite::MAX_REGIONS)
         .map(|r| Aligned::new(model.arena_bytes(r)))
         .collect();
@@ -157,7 +182,7 @@ pub fn train(
         for (port, bytes) in given.iter().enumerate() {
             session.set_input(port, bytes).map_err(wrong)?;
         }
-        session.run().map_err(wrong)?;
+        run(&mut session).map_err(wrong)?;
         let output = |port: u8| session.output(port.into()).map(<[u8]>::to_vec).map_err(wrong);
         let outputs = (0..outputs).map(output).collect::<Result<Vec<_>>>()?;
         after(step, &outputs)?;

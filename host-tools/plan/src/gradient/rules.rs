@@ -142,15 +142,20 @@ fn layer(pass: &mut Reverse<'_>, node: &Node, (x, dy): (TensorId, TensorId), [in
         }
         if pass.is_trained(w) {
             let operands = [w, dy, x, pass.rate()].map(Some).to_vec();
-            pass.node(&format!("{}.weight_sgd", node.name), weight_sgd, operands, vec![]);
+            pass.node(&update(pass.graph, w), weight_sgd, operands, vec![]);
             pass.count(macs);
         }
     }
     if let Some(bias) = input(node, 2).filter(|&bias| pass.is_trained(bias)) {
         let operands = [bias, dy, pass.rate()].map(Some).to_vec();
         let op = Op::Train(Train::BiasSgd);
-        pass.node(&format!("{}.bias_sgd", node.name), op, operands, vec![]);
+        pass.node(&update(pass.graph, bias), op, operands, vec![]);
     }
+}
+
+/// The name of the step that updates a parameter.
+fn update(graph: &Graph, parameter: TensorId) -> String {
+    format!("{}.sgd", graph.tensor(parameter).name)
 }
 
 /// Multiply-accumulates of a layer.
