@@ -17,7 +17,7 @@ pub(super) struct Scoreboard {
     core: Core,
     /// The cycle of the last issue.
     cycle: u64,
-    /// What was issued in it; none while nothing more fits.
+    /// Instructions issued in the current cycle; none while nothing more fits.
     issued: Option<Issued>,
     started: bool,
     /// When each register can be read.
@@ -120,7 +120,7 @@ impl Scoreboard {
         self.issued = None;
     }
 
-    /// What a conditional branch costs that goes the way that it rarely goes.
+    /// Returns the cycles of a conditional branch that goes the way that it rarely goes.
     pub(super) fn mispredicted(&self) -> u64 {
         if self.core == Core::M7 { 4 } else { 0 }
     }
@@ -252,7 +252,7 @@ impl Scoreboard {
         }
     }
 
-    /// What is known of an instruction without a table.
+    /// Returns the timing of an instruction that no table lists.
     fn default_row(&self, kind: Kind) -> Row {
         let riscv = matches!(self.core, Core::Rv32 | Core::Rv64);
         let latency = match kind {
