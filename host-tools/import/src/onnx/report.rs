@@ -1,10 +1,10 @@
-//! What cannot be translated: all of it at once, each reason once, with the number of its nodes.
+//! Nodes that cannot be translated: all at once, each reason once, with the number of its nodes.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What the translation of nodes has found so far. Nodes are known by their address.
+/// Findings of the translation so far. Nodes are known by their address.
 #[derive(Default)]
 pub(super) struct Findings<'a> {
     /// Nodes that cannot be translated.

@@ -140,7 +140,7 @@ impl Importer<'_, '_> {
             )
             .help(FIXED)),
             Err(error) if resized => Err(error),
-            // What the file states is as good as it can be; translating says what is wrong.
+            // The stated extents are as good as they can be; translating says why they are wrong.
             _ => Ok(()),
         }
     }
@@ -162,6 +162,6 @@ impl Importer<'_, '_> {
     }
 }
 
-/// What helps where a file holds extents that others do not fit.
+/// Advice where a file holds extents that others do not fit.
 const FIXED: &str = "the extents come of --batch, --input-shape or open extents of the file: leave the options out, or convert the model with the extents that \
                      you want";

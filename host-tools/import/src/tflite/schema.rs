@@ -39,7 +39,7 @@ pub(super) struct Signature {
     pub(super) subgraph: u32,
 }
 
-/// What operators of one kind and version refer to.
+/// Operator that operators of one kind and version refer to.
 pub(super) struct OperatorCode {
     pub(super) builtin: usize,
     pub(super) custom: String,
