@@ -132,7 +132,7 @@ fn linear(pass: &mut Reverse<'_>, node: &Node, ends: (TensorId, TensorId)) {
 fn layer(pass: &mut Reverse<'_>, node: &Node, (x, dy): (TensorId, TensorId), [input_grad, weight_sgd]: [Op; 2]) {
     let macs = forward_macs(pass.graph, node);
     if let Some(w) = input(node, 1) {
-        // What is read must be read before it is changed.
+        // An operand must be read before it is changed.
         if pass.wants(x) {
             let dx = pass.gradient_like(x);
             let name = format!("{}.input_grad", node.name);

@@ -20,7 +20,7 @@ use crate::graph::TensorId;
 use crate::program::{LoweredStep, Place, Program};
 use crate::stage::Progress;
 
-/// What a part costs at least, in terms of [`arenite::Cost::total`]: below, the time to begin it counts for more than what it saves.
+/// Least cost of a part, in terms of [`arenite::Cost::total`]: below, the time to begin it counts for more than it saves.
 const LEAST_COST: u64 = 2000;
 /// Turns of one step, at most.
 const MOST_TURNS: usize = 16;
@@ -33,7 +33,7 @@ pub const BLOCKS: [usize; 4] = [16, 8, 4, 2];
 /// within five quarters of what one core takes, and within its region.
 ///
 /// # Errors
-/// What does not fit.
+/// Parts that do not fit.
 pub fn divide(
     program: &Program,
     cores: usize,
@@ -132,7 +132,7 @@ fn divided(
             down = !down;
         }
         let last = groups.iter().map(Vec::len).sum::<usize>() - 1;
-        // What takes an operand's place does so part by part.
+        // An output that takes an operand's place does so part by part.
         if let (1.., Some(Place::Tensor(output, _))) = (last, step.places().first())
             && merged(output)
         {
