@@ -27,7 +27,7 @@ const PYTHON: [(&str, &[&str]); 7] = [
     ("ethosu.vela", &["ethos-u-vela"]),
     ("maturin", &["maturin>=1.9,<2"]),
     ("arenite_trace", &["--editable", "host-tools/python"]),
-    // What a new environment has, and an old one may not.
+    // Packages that a new environment has, and an old one may not.
     ("numpy, safetensors", &["numpy", "safetensors"]),
 ];
 

@@ -8,7 +8,7 @@ use super::results::Time;
 use super::watch::spent;
 use super::{Outcome, Results};
 
-/// What a piece of work is called, and what does it.
+/// A piece of work: its name, and the function that does it.
 pub(super) struct Job {
     name: String,
     work: Box<dyn FnOnce(&str) -> Results + Send>,
