@@ -51,7 +51,7 @@ impl<'a> Timeline<'a> {
         ends.max().unwrap_or(0)
     }
 
-    /// What a microsecond stands for.
+    /// Returns the unit that a microsecond stands for.
     pub fn unit(&self) -> &'static str {
         self.unit.name()
     }
@@ -87,7 +87,7 @@ impl<'a> Timeline<'a> {
     }
 }
 
-/// What a microsecond of the timeline stands for.
+/// Unit that a microsecond of the timeline stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Instructions,

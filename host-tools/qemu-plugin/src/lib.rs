@@ -116,7 +116,7 @@ struct State {
     written: Option<(u64, u64)>,
 }
 
-/// What a core does.
+/// State of a core.
 #[derive(Debug, Clone, Copy, Default)]
 struct Core {
     waits: bool,
@@ -134,7 +134,7 @@ struct Seen {
     at_begin: Counts,
 }
 
-/// What is counted of an instruction.
+/// Counts of an instruction.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 struct Counts {
