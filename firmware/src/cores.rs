@@ -15,7 +15,7 @@ use crate::board::cores as board;
 /// Bytes of stack of each core but the first.
 const STACK: usize = 64 << 10;
 
-/// What a core is to do with its index.
+/// Function that a core runs with its index.
 type Work = &'static (dyn Fn(usize) + Sync);
 
 #[repr(C, align(64))]

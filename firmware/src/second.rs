@@ -35,7 +35,7 @@ const STACK: usize = 4 << 10;
 /// Vectors that it has: the stack, the start, and the faults.
 const VECTORS: usize = 16;
 
-/// What [`Second`] finds in `STATE`.
+/// Values that [`Second`] finds in `STATE`.
 const IDLE: u32 = 0;
 const GIVEN: u32 = 1;
 const DONE: u32 = 2;

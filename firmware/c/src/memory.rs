@@ -13,7 +13,7 @@ pub struct arenite_session {
     words: [usize; 24],
 }
 
-/// What lies in an [`arenite_session`].
+/// Contents of an [`arenite_session`].
 pub(super) struct Held {
     /// [`Held::OPEN`] where the session is one.
     mark: usize,
@@ -24,7 +24,7 @@ const _: () = assert!(size_of::<Held>() <= size_of::<arenite_session>());
 const _: () = assert!(align_of::<Held>() <= align_of::<arenite_session>());
 
 impl Held {
-    /// What memory that was never opened hardly holds.
+    /// Mark that memory which was never opened hardly holds.
     const OPEN: usize = 0x5E55_1034;
 
     /// # Safety

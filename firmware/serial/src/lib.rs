@@ -35,7 +35,7 @@ pub use flash::{MemoryFlash, Outside};
 use line::Line;
 pub use updates::{InSlots, NoSlots, Updates};
 
-/// What a board gives.
+/// Name, memory and functions that a board gives.
 pub struct Device<'a> {
     /// Its name, as the host prints it; of a longer one the first [`NAME_MAX`] bytes.
     pub name: &'a str,

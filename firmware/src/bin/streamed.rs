@@ -53,7 +53,7 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
     let counter = Counter::start();
     let before = flash.device().bytes();
     let mut opened = None;
-    // What opens it is moved into it.
+    // The parts that open it are moved into it.
     let mut parts = Some((flash, arena_bytes, buffer_bytes));
     let instructions = counter.count(&mut || {
         opened = parts

@@ -162,7 +162,7 @@ pub(crate) mod timer {
     }
 }
 
-/// What this core has of what programs for such boards are compiled with, by its identification registers (Arm ARM, D23.2): `ID_AA64ISAR0_EL1.DP`,
+/// Returns the features of this core that programs for such boards are compiled with, by its identification registers (Arm ARM, D23.2): `ID_AA64ISAR0_EL1.DP`,
 /// `ID_AA64ISAR1_EL1.I8MM`, `ID_AA64PFR1_EL1.SME`.
 #[cfg(identified)]
 pub(crate) fn cpu() -> arenite::Cpu {

@@ -123,7 +123,7 @@ pub(crate) mod cores {
 
     /// The first address of the words that make software interrupts pending, one for each hart.
     pub(super) const SOFTWARE_INTERRUPTS: usize = 0x0200_0000;
-    /// What memory is not by accident.
+    /// Value that memory does not have by accident.
     pub(super) const MAGIC: u32 = 0x5ac3_3ca5;
     /// Says that memory is cleared.
     pub(super) static READY: AtomicU32 = AtomicU32::new(0);

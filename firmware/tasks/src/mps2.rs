@@ -1,4 +1,4 @@
-//! What a peripheral access crate has of a chip, for as much of the AN386 image as these programs use: Arm's application note 386 lists the interrupts.
+//! Interrupts and timer of the AN386 image, as in a peripheral access crate, for as much as these programs use (interrupts: Arm's application note 386).
 
 use core::ptr;
 
