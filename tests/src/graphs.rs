@@ -1,4 +1,4 @@
-//! What a graph means, as an importer gives it: loops in f64 over the operators' definitions in `host-tools/graph/src/graph/op.rs`, before any pass.
+//! Meaning of a graph, as an importer gives it: loops in f64 over the operators' definitions in `host-tools/graph/src/graph/op.rs`, before any pass.
 //!
 //! It shares no code with passes, lowering and kernels, so that it can contradict them. What a trace means is judged elsewhere.
 
@@ -15,7 +15,7 @@ type Values = ArrayD<f64>;
 /// The outputs for one run with these inputs.
 ///
 /// # Errors
-/// What reading the weights says.
+/// Errors of reading the weights.
 ///
 /// # Panics
 /// Where the graph has an operator that is not written down here.

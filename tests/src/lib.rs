@@ -1,4 +1,4 @@
-//! What the end-to-end tests share.
+//! Common code of the end-to-end tests.
 
 pub mod attacks;
 #[cfg(unix)]

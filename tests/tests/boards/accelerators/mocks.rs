@@ -58,7 +58,7 @@ unsafe impl Accelerator for Thread {
     }
 }
 
-/// What one does with the step at which it is wrong.
+/// Behaviour at the step at which a mock is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Does {
     Right,

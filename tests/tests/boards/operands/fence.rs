@@ -12,7 +12,7 @@ const FORBIDDEN: usize = 1 << 20;
 /// Fields of a program at most.
 const FIELDS: usize = 32;
 
-/// What the handler of the signal knows of a field.
+/// Addresses of a field, for the handler of the signal.
 struct Known {
     /// First address of the forbidden bytes before it, and the last one's end.
     start: AtomicUsize,

@@ -13,7 +13,7 @@ use arenite_tests::golden::options;
 
 const TARGETS: [Target; 4] = [Target::Portable, Target::CortexM3, Target::CortexM4, Target::CortexM55];
 
-/// What packing makes of it: the summary, the cost of each step, the outputs; or the least limit that the refusal names.
+/// Result of packing it: the summary, the cost of each step, the outputs; or the least limit that the refusal names.
 struct Packed {
     summary: Summary,
     costs: Vec<u64>,

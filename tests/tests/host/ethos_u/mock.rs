@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What it does with a step.
+/// Behaviour of the mock with a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Does {
     Right,

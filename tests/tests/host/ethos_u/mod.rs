@@ -387,7 +387,7 @@ fn what_does_not_go_with_a_compiled_network_is_refused_by_name() {
         error.to_string().contains("another NPU than an Ethos-U55 or U65"),
         "{error}"
     );
-    // What changes nothing of the steps goes with it.
+    // Options that change nothing of the steps go with it.
     let mut fitting = options(&compiled("mixed", "ethos-u55-64"), folder.path(), Target::CortexM55);
     fitting.fit = Some(1 << 20);
     pack(&fitting, &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e}"));

@@ -175,7 +175,7 @@ fn every_dependency_is_used() {
                 })
                 .collect()
         };
-        // What examples need is a dev-dependency as well, but the packages that only test have no other sources.
+        // Dependencies of examples are dev-dependencies as well, but the packages that only test have no other sources.
         let product = of(&["src"], false);
         let all = of(&["src", "tests", "examples"], true);
         let only_tests = ["tests", "xtask"].iter().any(|name| folder.ends_with(name));

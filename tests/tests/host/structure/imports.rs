@@ -24,9 +24,9 @@ struct Crates {
     /// Macros of a module, which modules declared below them may call without a path.
     inherited: BTreeMap<(Module, String), PathBuf>,
     parsed: Vec<(Module, PathBuf, Vec<syn::Item>)>,
-    /// What names that a module imports stand for.
+    /// Meanings of names that a module imports.
     names: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
-    /// What a module imports all of.
+    /// Modules of which a module imports all.
     globs: BTreeMap<Module, Vec<Vec<String>>>,
 }
 

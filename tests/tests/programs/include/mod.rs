@@ -67,7 +67,7 @@ fn a_modules_memory_is_taken_once_and_the_state_goes_on() {
     assert_eq!(accumulator::run(&mut session, &[0.0; 6])[..2], [1.0, 2.0]);
 }
 
-/// What a loaded model's session does, a compiled one does.
+/// A compiled session does the same as a loaded model's.
 #[test]
 fn runs_begin_go_on_and_end_as_those_of_loaded_models() -> Result<(), RunError> {
     let mut memory = several::Memory::new();
