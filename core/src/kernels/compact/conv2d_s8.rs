@@ -71,7 +71,7 @@ impl Kernel for S8 {
             taps: taps(op) as usize,
             words: row_bytes(op) as usize / 4,
         };
-        // SAFETY: the lengths are those of the window and of `needs`.
+        // SAFETY: input and output were taken with the window's lengths, weights, records and scratch with those of `needs`.
         unsafe { convolve(op, &rows, input.as_ptr(), output.as_mut_ptr(), scratch.as_mut_ptr()) };
         Some(())
     }
@@ -185,7 +185,7 @@ unsafe fn convolve(op: &Conv2dS8, rows: &Rows, input: *const i8, output: *mut i8
         .cast::<i8>()
         .wrapping_add(padded((rows.taps * channels) as u32) as usize);
     for at in 0..channels {
-        // SAFETY: a pixel behind the window. Volatile, or it would be a `memset` that nothing else of a small model needs.
+        // SAFETY: `needs` counts a pixel of `channels` bytes behind the window. Volatile, or it would be a `memset` that nothing else of a small model needs.
         unsafe { outside.wrapping_add(at).write_volatile(op.input_zero_point) };
     }
     let (mut image, mut out) = (input, output);
@@ -205,14 +205,14 @@ unsafe fn convolve(op: &Conv2dS8, rows: &Rows, input: *const i8, output: *mut i8
                         } else {
                             outside.cast_const()
                         };
-                        // SAFETY: a pixel of the input, or the one of zero points, into the window.
+                        // SAFETY: `row` and `column` lie in the image, or it is the pixel of zero points; `to` is one of the window's `taps` pixels (`needs`).
                         unsafe { copy(from, to, channels) };
                         to = to.wrapping_add(channels);
                         column = column.wrapping_add(dilation);
                     }
                     row = row.wrapping_add(row_dilation);
                 }
-                // SAFETY: the window is filled, the pixel's channels lie at `out`.
+                // SAFETY: all `taps` pixels of the window were written, and `out` is the next of the output's pixels (fn docs).
                 unsafe {
                     match op.groups {
                         1 => products(op, rows, scratch, out),

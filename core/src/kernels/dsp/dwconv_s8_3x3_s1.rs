@@ -132,18 +132,18 @@ impl WidenedLines {
         let pair = |at: usize| to.wrapping_add(3 * at);
         let outside = (&raw const self.outside).cast::<i8>();
         let Some(line) = line else {
-            // SAFETY: one word for all elements, which lie no bytes apart.
+            // SAFETY: every element is `self.outside`, four bytes, for the step is 0; all pairs are writable (fn docs).
             unsafe { widen(outside, 0, to, pair(self.pairs), plane) };
             return;
         };
         let [from, until] = self.inside;
         if from < until {
             let first = line.wrapping_add((2 * from - self.padding) * self.step);
-            // SAFETY: both elements of these pairs are inside.
+            // SAFETY: `self.inside` are the pairs of which both elements lie in the line, which is readable (fn docs).
             unsafe { widen(first, self.step, pair(from), pair(until), plane) };
         }
         let element = |i: usize| match i.checked_sub(self.padding) {
-            // SAFETY: inside.
+            // SAFETY: `i < self.length`, four bytes of an element of the line (fn docs); the read is unaligned.
             Some(i) if i < self.length => unsafe { line.wrapping_add(i * self.step).cast::<u32>().read_unaligned() },
             _ => self.outside,
         };
@@ -241,7 +241,7 @@ unsafe fn dwconv_3x3_s1(op: &PackedConv2dS8, input: *const i8, stream: *const u3
         for quad in 0..channels / 4 {
             let offset = image * height * row + 4 * quad;
             let (input, output) = (input.wrapping_add(offset), output.wrapping_add(offset));
-            // SAFETY: the stream's quads, the scratch of `needs`; lines inside the input, and outputs whose inputs have been widened.
+            // SAFETY: `quad < channels / 4`: its words of the stream; `needs` counts tables and lines in scratch; `inside` lines are the input's.
             unsafe {
                 tabulate(stream.wrapping_add(quad * words), op.form, across, scratch);
                 let mut third = 0;

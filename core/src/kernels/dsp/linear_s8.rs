@@ -105,7 +105,7 @@ impl Kernel for S8 {
                 input.slice(pixel * inputs, inputs)?,
                 output.slice(pixel * outputs, outputs)?,
             );
-            // SAFETY: a pixel of each; weights and scratch are what the step needs.
+            // SAFETY: `x` and `y` were sliced to a pixel of inputs and of outputs; weights and scratch were taken with the lengths of `needs`.
             unsafe {
                 if pieces & WHOLE == 0 || pieces & TILES != 0 && by_tiles(&op.window) {
                     tiles(
@@ -385,7 +385,7 @@ unsafe fn tiles(window: &Window2d, x: *const i8, y: *mut i8, stream: *const u32,
     let Sizes { records, pairs, words } = Sizes::of(window);
     let [inputs, outputs] = [window.input[2], window.output[2]].map(usize::from);
     let (tile, pairs) = (TILE as usize, pairs as usize);
-    // SAFETY: the caller's memory, in the order of the stream.
+    // SAFETY: `x`, `y` and `scratch` are valid for the layer (docs of `whole`); `stream` has records, biases and weights in this order (fn docs).
     unsafe {
         let sums = scratch.add(tile);
         let biases = stream.add(records as usize);

@@ -173,7 +173,7 @@ fn run<const W4: bool>(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
     if is_one_row(op) {
         let (x, out) = (mem.src::<i8>(op.input, k)?, mem.dst::<i8>(op.output, channels)?);
         let row = whole_blocks(x, gemm_s8::padded(k), || mem.dst::<i8>(op.scratch, gemm_s8::padded(k)))?;
-        // SAFETY: one row of whole blocks, and one output pixel.
+        // SAFETY: `row` is one row of whole blocks (`whole_blocks`), and `out` was taken with the pixel's `channels` elements.
         unsafe { product.multiply(row, 0, 1, out.as_mut_ptr()) };
         return Some(());
     }

@@ -117,7 +117,7 @@ impl Kernel for S8 {
             let x = mem.src::<i8>(conv.input, shape.k as u32)?;
             let out = mem.dst::<i8>(conv.output, product.channels as u32)?;
             let row = whole_blocks(x, padded(shape.k as u32), || scratch)?;
-            // SAFETY: one row of whole blocks, and one output pixel.
+            // SAFETY: `row` is one row of whole blocks (`whole_blocks`), and `out` was taken with the pixel's `channels` elements.
             unsafe { product.multiply(row, 0, 1, out.as_mut_ptr(), 0) };
             return Some(());
         }

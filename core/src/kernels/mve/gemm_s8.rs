@@ -213,7 +213,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
             } else {
                 self.rows_apart(x.addr(), x_stride, rows - row, out.addr())
             };
-            // SAFETY: within the caller's rows.
+            // SAFETY: `row + count <= rows`: these rows at `x` and their outputs are valid by this function's contract (`# Safety`).
             unsafe {
                 if full > 0 {
                     self.groups(0, full, GROUP, x, x_stride, count, out);

@@ -90,7 +90,7 @@ impl Kernel for S8 {
             high: requantize.high,
         };
         for _ in 0..rows {
-            // SAFETY: whole vectors of a row; groups of the weights, and as many outputs.
+            // SAFETY: `supports` asks for whole vectors of inputs; `groups` holds all groups (`needs`), and a row of inputs and one of outputs are left.
             unsafe {
                 if full > 0 {
                     multiply(&args, &requantize);

@@ -166,7 +166,7 @@ impl Kernel for F32 {
             geometry: &geometry,
         };
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: input, output and scratch have the bytes that the window asks for, weights and biases their lengths.
+        // SAFETY: `mem` gave input, output, residual and scratch the lengths of the window and of `needs`, weights and biases their own.
         if unsafe { convolution_f32(&rows.convolution(&op.window, mem.rounding.fused)) } {
             return Some(());
         }

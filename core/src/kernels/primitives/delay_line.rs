@@ -19,7 +19,7 @@ pub(crate) fn advance<T: Element>(line: Dst<'_, T>) {
         return;
     }
     let at = line.as_mut_ptr();
-    // SAFETY: the line's elements, more than one.
+    // SAFETY: `line` has `elements >= 2` elements at `at`: `elements - 1` and the last one.
     unsafe {
         if cfg!(kernel_isa = "mve") {
             by_vectors(at, elements - 1);
@@ -72,7 +72,7 @@ unsafe fn by_blocks<T: Element>(at: *mut T, count: usize) {
 unsafe fn blocks_down(mut to: *mut u8, mut from: *const u8, blocks: usize) {
     for _ in 0..blocks {
         let mut words = [0_u32; BLOCK];
-        // SAFETY: one of the blocks, each time the next one.
+        // SAFETY: the loop is at one of `blocks` blocks at both (fn docs); words are read and written unaligned.
         unsafe {
             for (i, word) in words.iter_mut().enumerate() {
                 *word = from.cast::<u32>().add(i).read_unaligned();
@@ -168,7 +168,7 @@ unsafe fn by_shifts<T: Element>(at: *mut T, count: usize) {
 #[inline(always)]
 unsafe fn one_by_one<T: Element>(mut to: *mut T, end: *mut T) {
     while to < end {
-        // SAFETY: before the end, as is asked.
+        // SAFETY: `to < end`, and the elements to that at `end` are valid (fn docs).
         unsafe {
             to.write(to.add(1).read());
             to = to.add(1);
@@ -212,7 +212,7 @@ mod tests {
             expected.copy_within(skip + 1..skip + len, skip);
             for way in ways {
                 let mut found = all.clone();
-                // SAFETY: `len` elements.
+                // SAFETY: the slice has `len` elements: `len - 1` and the last one.
                 unsafe { way(found[skip..skip + len].as_mut_ptr(), len - 1) };
                 assert_eq!(found, expected, "{skip} {len}");
             }

@@ -54,7 +54,7 @@ unsafe fn part(
         let inside = (0..args.height as isize).contains(&(row + k_row as isize));
         for at in 0..args.run {
             let x = if inside && (0..args.pitch as isize).contains(&(left + at as isize)) {
-                // SAFETY: this element of the window lies inside.
+                // SAFETY: `inside` and the columns were compared: the element lies in a row of the input, which is valid (docs of `convolution`).
                 unsafe { *start.wrapping_add(k_row * args.pitch + at) }
             } else {
                 args.outside as i8

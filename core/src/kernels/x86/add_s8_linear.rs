@@ -103,7 +103,7 @@ mod tests {
                 let expected: Vec<i8> = a[3..].iter().zip(&b[5..]).map(|(&a, &b)| op.element(a, b)).collect();
                 let blocks = count / BLOCK;
                 let (mut apart, mut over_a, mut over_b) = (vec![99i8; count + 1], a.clone(), b.clone());
-                // SAFETY: all elements of both and of the outputs are there.
+                // SAFETY: `blocks * BLOCK <= count`, elements of all three behind the odd starts; the level was compared with AVX2.
                 unsafe {
                     avx2(&op, a[3..].as_ptr(), b[5..].as_ptr(), apart[1..].as_mut_ptr(), blocks);
                     let same = over_a[3..].as_mut_ptr();

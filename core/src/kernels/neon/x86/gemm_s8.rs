@@ -182,7 +182,7 @@ unsafe fn sum(x: *const i8, count: usize) -> i32 {
     let (ones, mut sums, mut at) = (_mm512_set1_epi8(1), _mm512_setzero_si512(), 0);
     while at < count {
         let lanes = u64::MAX >> 64usize.saturating_sub(count - at);
-        // SAFETY: what is masked out is not read.
+        // SAFETY: the mask has the lanes below `count - at` alone, which are readable at `x` (fn docs); masked lanes are not read.
         let bytes = unsafe { _mm512_maskz_loadu_epi8(lanes, x.add(at)) };
         sums = _mm512_dpbusd_epi32(sums, ones, bytes);
         at += 64;

@@ -21,14 +21,14 @@ pub(in super::super) unsafe fn dwconv_single_output(job: &mut DwconvSingleOutput
         let (mut sum, mut x, mut w) = (bias, job.x, job.weights);
         for _ in 0..job.rows {
             for _ in 0..job.columns {
-                // SAFETY: a tap, and its weight.
+                // SAFETY: `x` is at one of the `rows * columns` taps of the channel's window, and `w` at its weight (fn docs).
                 sum = sum.wrapping_add(unsafe { i32::from(*x) * i32::from(*w) });
                 (x, w) = (x.wrapping_add(job.right), w.wrapping_add(1));
             }
             x = x.wrapping_add(job.down);
         }
         let addend = requantize::addend(job.twice, code);
-        // SAFETY: the channel's output.
+        // SAFETY: `job.out` is the output of the channel of `job.records`, which is before the end (fn docs).
         unsafe {
             *job.out = if code & SINGLE == 0 {
                 requantize::short(sum, multiplier, code, addend)

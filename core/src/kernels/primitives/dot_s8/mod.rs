@@ -66,7 +66,7 @@ pub(crate) fn rows_of(
     let (mut row, mut left, mut sums) = (weights.as_ptr(), count, [0; MOST]);
     while left > 0 {
         let block = left.min(MOST);
-        // SAFETY: rows of the weights, which have all of them, as just checked.
+        // SAFETY: `block` of the `left` rows of `len` elements, of which `weights` holds `count`, as just checked; `x` has `len` elements.
         unsafe { some_rows(x, zero, row, [block, len], &mut sums) };
         put(sums.get_mut(..block)?)?;
         row = row.wrapping_add(len.wrapping_mul(block));
@@ -88,7 +88,7 @@ pub(crate) fn block_s8<const N: usize>(
     if !(1..=N).contains(&count) || count.checked_mul(len)? > weights.len() {
         return None;
     }
-    // SAFETY: rows of the weights, which have all of them, as just checked.
+    // SAFETY: `weights` holds `count` rows of `len = x.len()` elements, and `count` is 1 to `N`, as just checked.
     unsafe { block(x.as_ptr(), zero, weights.as_ptr(), [count, len], sums) };
     Some(())
 }
@@ -226,7 +226,7 @@ impl Products for i8 {
             // SAFETY: `len > 0`, and the caller guarantees `sums.len()` (not 0) lines of `len` elements at `x` and `w`.
             return unsafe { loops::lines_s8(x, w, len, sums.as_mut_ptr(), sums.len(), zero) };
         }
-        // SAFETY: a line of each.
+        // SAFETY: `each_line` goes over `sums.len()` lines of `len` elements, which the caller guarantees at `x` and `w`.
         each_line(x, w, len, sums, |x, w| unsafe { dot_s8(x, zero, w, len) });
     }
 
@@ -242,7 +242,7 @@ impl Products for i16 {
         if zero != 0 {
             // None of the models that have been seen come here.
             each_line(w, w, len, sums, |w, _| {
-                // SAFETY: a line of the weights.
+                // SAFETY: `each_line` goes over `sums.len()` lines of `len` elements, which the caller guarantees at `w`.
                 unsafe { sum_s16(w, len) }.wrapping_mul(zero).wrapping_neg()
             });
         }
@@ -251,7 +251,7 @@ impl Products for i16 {
             // SAFETY: `len > 0`, and the caller guarantees `sums.len()` (not 0) lines of `len` elements at `x` and `w`.
             return unsafe { loops::lines_s16(x, w, len, sums.as_mut_ptr(), sums.len()) };
         }
-        // SAFETY: a line of each.
+        // SAFETY: `each_line` goes over `sums.len()` lines of `len` elements, which the caller guarantees at `x` and `w`.
         each_line(x, w, len, sums, |x, w| unsafe { dot_s16(x, w, len) });
     }
 
@@ -297,7 +297,7 @@ pub(crate) fn lines<T: Products>(
 unsafe fn sum_s16(row: *const i16, len: usize) -> i32 {
     let mut sum = 0_i32;
     for i in 0..len {
-        // SAFETY: below `len`.
+        // SAFETY: `i < len`, the elements at `row` (fn docs).
         sum = sum.wrapping_add(unsafe { row.add(i).read() }.into());
     }
     sum
@@ -323,13 +323,13 @@ unsafe fn dot_s8(x: *const i8, zero: i32, row: *const i8, len: usize) -> i32 {
 #[inline(never)]
 unsafe fn dot_s16(x: *const i16, row: *const i16, len: usize) -> i32 {
     let (done, mut sum) = if PAIRS {
-        // SAFETY: `len` elements of both.
+        // SAFETY: `4 * (len / 4) <= len` elements are at both (fn docs).
         (len & !3, unsafe { pairs_s16(x, row, len / 4) })
     } else {
         (0, 0)
     };
     for i in done..len {
-        // SAFETY: below `len`.
+        // SAFETY: `i < len`, the elements at `x` and `row` (fn docs).
         let (x, w) = unsafe { (x.add(i).read(), row.add(i).read()) };
         sum = sum.wrapping_add(i32::from(x) * i32::from(w));
     }
@@ -486,7 +486,7 @@ mod tests {
                 );
                 if ZEROS.contains(&zero) {
                     let rows = [a.as_ptr(), b.as_ptr()];
-                    // SAFETY: the lengths of all three.
+                    // SAFETY: `x`, `a` and `b` have `len` elements, and `len / 4` groups of four are within them.
                     let sums = unsafe {
                         let sums = pairs_s8(x.as_ptr(), zero, rows, len / 4);
                         plain_s8(x.as_ptr(), zero, rows, len & !3..len, sums)
@@ -523,7 +523,7 @@ mod tests {
                     .fold(0_i32, |sum, &w| sum.wrapping_add(zero.wrapping_mul(w.into())));
                 assert_eq!(found, [products(len).wrapping_sub(of_zero).wrapping_add(7)]);
             }
-            // SAFETY: the lengths of both.
+            // SAFETY: `x` and `row` have `len` elements, and `len / 4` groups of four are within them.
             let sum = unsafe { pairs_s16(x.as_ptr(), row.as_ptr(), len / 4) };
             assert_eq!(sum, products(len & !3));
         }
