@@ -138,7 +138,7 @@ impl Piece {
             .flatten()
             .flat_map(|canary| canary..canary + CANARY_BYTES)
             .any(|address| {
-                // SAFETY: the canaries were written when the piece was taken.
+                // SAFETY: the canaries are this piece's own memory, written when it was taken; volatile, for a stray write may change them.
                 unsafe { ptr::read_volatile(ptr::with_exposed_provenance::<u8>(address)) != CANARY }
             });
         match (changed, self.purpose) {

@@ -124,7 +124,7 @@ pub(crate) mod cores {
 
     /// Lets others run.
     pub(crate) fn give_way() {
-        // SAFETY: touches nothing.
+        // SAFETY: a hint, which touches no memory and no register.
         unsafe { asm!("yield", options(nomem, nostack)) };
     }
 }
@@ -152,7 +152,7 @@ pub(crate) mod timer {
     #[inline(always)]
     pub(crate) fn now() -> Reading {
         let count;
-        // SAFETY: reads a counter.
+        // SAFETY: copies a counter, which any exception level here may read.
         unsafe { asm!("mrs {}, pmccntr_el0", out(reg) count, options(nomem, nostack)) };
         count
     }

@@ -20,7 +20,7 @@ pub enum Interrupt {
 
 pub use Interrupt as interrupt;
 
-// SAFETY: the numbers of the manual.
+// SAFETY: each number is that of its interrupt in the application note, below the highest of the controller.
 unsafe impl InterruptNumber for Interrupt {
     fn number(self) -> u16 {
         self as u16
