@@ -86,7 +86,7 @@ impl Blocks {
     /// `edge ADDRESS INSTRUCTIONS ADDRESS INSTRUCTIONS COUNT`, of which the first two are `0 0` at the start of the interval.
     pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         for &block in self.known.values().chain([&self.start]) {
-            // SAFETY: a block of this list; all of them are leaked.
+            // SAFETY: a block of this list, all of which are leaked and used by this thread alone.
             let block = unsafe { &*block };
             for &(to, count) in &block.behind {
                 // SAFETY: what follows a block is one of this list as well.

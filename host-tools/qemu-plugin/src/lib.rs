@@ -354,7 +354,7 @@ unsafe fn watch(state: &mut State, instruction: *mut Instruction) {
 /// # Safety
 /// As [`watch`].
 unsafe fn bytes(instruction: *const Instruction) -> String {
-    // SAFETY: qemu returns as many bytes as the instruction has.
+    // SAFETY: qemu returns a pointer to as many bytes as the instruction has, valid while its block is translated (fn docs).
     let data =
         unsafe { std::slice::from_raw_parts(qemu_plugin_insn_data(instruction), qemu_plugin_insn_size(instruction)) };
     data.iter().map(|byte| format!("{byte:02x}")).collect()

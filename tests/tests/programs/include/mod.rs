@@ -112,7 +112,7 @@ fn memory_that_does_not_fit_is_refused() {
     let given = SessionError::StateSize { needed: 0, given: 1 };
     assert_eq!(refused(arena, &mut [0]), Some(given));
     let mut longer = [0u128; 4];
-    // SAFETY: the bytes of an array of integers.
+    // SAFETY: any bytes of an array of integers are valid `u8`s.
     let (_, longer, _) = unsafe { longer.align_to_mut::<u8>() };
     assert_eq!(refused(&mut longer[..56], &mut []), None);
     assert_eq!(
