@@ -524,12 +524,15 @@ mod portable {
         unsafe { mac::<1>(block) }
     }
 
+    /// All channels of `PIXELS` pixels.
+    ///
+    /// # Safety
+    /// As for [`mac_4x2`], with as many pixels.
     unsafe fn mac<const PIXELS: usize>(block: &ConvBlockArgs) {
         let mut weights = block.weights;
         let mut out = block.out;
         let general = block.form == Form::General as usize;
-        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (docs of `mac_4x2` and
-        // `mac_1x2`).
+        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (fn docs).
         unsafe {
             while out != block.out_end {
                 let mut first = [*weights as i32; PIXELS];

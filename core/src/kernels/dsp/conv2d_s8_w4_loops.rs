@@ -316,11 +316,14 @@ mod portable {
         unsafe { mac::<1>(block) }
     }
 
+    /// All channels of `PIXELS` pixels.
+    ///
+    /// # Safety
+    /// As for [`mac_4x2`], with as many pixels.
     unsafe fn mac<const PIXELS: usize>(block: &ConvBlockArgs) {
         let mut weights = block.weights;
         let mut out = block.out;
-        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (docs of `mac_4x2` and
-        // `mac_1x2`).
+        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (fn docs).
         unsafe {
             let mut eights = [0_i32; PIXELS];
             for pair in 0..block.pairs {

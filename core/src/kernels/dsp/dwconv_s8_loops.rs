@@ -341,8 +341,12 @@ mod portable {
         }
     }
 
+    /// Four channels of a pixel; returns where the next four go.
+    ///
+    /// # Safety
+    /// `stream` has the words of four channels, their taps are readable from `at` on, and four bytes are writable at `out`.
     unsafe fn quad(run: &DwconvRunArgs, stream: &mut *const u32, at: usize, out: *mut i8) -> *mut i8 {
-        // SAFETY: `run`, its only caller, guarantees the stream's words of four channels at `stream`, their taps from `at` on and four bytes at `out`.
+        // SAFETY: the stream's words of four channels, their taps from `at` on and four bytes at `out` are valid (fn docs).
         unsafe {
             let mut next = || {
                 let word = **stream;

@@ -254,9 +254,13 @@ impl Lane {
         }
     }
 
+    /// Writes the pairs of a word.
+    ///
+    /// # Safety
+    /// The next pair and that `step` words behind it are writable.
     #[inline(always)]
     unsafe fn word(&mut self, even: u32, odd: u32) {
-        // SAFETY: the caller's places.
+        // SAFETY: `body` and the place `step` words behind it are writable (fn docs).
         unsafe {
             *self.body = even;
             *self.body.add(self.step) = odd;
@@ -264,9 +268,13 @@ impl Lane {
         }
     }
 
+    /// Writes a byte's half of a pair.
+    ///
+    /// # Safety
+    /// The next half is writable.
     #[inline(always)]
     unsafe fn tail(&mut self, byte: i8) {
-        // SAFETY: the caller's place.
+        // SAFETY: `tails` is writable (fn docs).
         unsafe { *self.tails = i16::from(byte) };
         self.tails = self
             .tails

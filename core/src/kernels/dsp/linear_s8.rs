@@ -349,7 +349,7 @@ fn widened(window: &Window2d) -> u32 {
 /// A row of activations that is widened whole.
 ///
 /// # Safety
-/// `x` and `y` are valid for the layer's inputs and outputs, `scratch` for what it needs; `scratch` overlaps neither.
+/// `x` and `y` are valid for the layer's inputs and outputs; `stream` and `scratch` have what it needs, and `scratch` overlaps neither of them.
 unsafe fn whole(op: &PackedConv2dS8, x: *const i8, y: *mut i8, stream: &[u32], scratch: *mut u32) -> Option<()> {
     let Sizes { pairs, words, .. } = Sizes::of(&op.window);
     let [inputs, outputs] = [op.window.input[2], op.window.output[2]].map(usize::from);
@@ -357,7 +357,7 @@ unsafe fn whole(op: &PackedConv2dS8, x: *const i8, y: *mut i8, stream: &[u32], s
     let record = [m, c, k, k.wrapping_sub(8), d];
     let stage = scratch.wrapping_add(words as usize).cast::<i8>();
     let out = if outputs % 2 == 1 { stage } else { y };
-    // SAFETY: the caller's memory; two channels more than a half of the outputs, rounded up, are in the stage.
+    // SAFETY: `x`, `y`, `stream` and `scratch` are valid for the layer (fn docs); an odd number of outputs and one more lie in the stage (`needs`).
     unsafe {
         widen(x, scratch, inputs);
         multiply(&LinearS8Args {

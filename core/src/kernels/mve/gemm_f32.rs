@@ -53,6 +53,9 @@ pub(super) struct Matrix<'a> {
 
 impl Matrix<'_> {
     /// Groups `first..first + groups` of three rows, or of one.
+    ///
+    /// # Safety
+    /// These groups, at least one, are among the packed weights; the row at `x`, or three rows `stride` bytes apart, and their outputs are valid.
     #[expect(clippy::too_many_arguments, reason = "the extents of a matrix product")]
     unsafe fn groups(
         &self,
@@ -84,7 +87,7 @@ impl Matrix<'_> {
             lanes: [lanes.min(4) as u32, lanes.saturating_sub(4) as u32],
             limits: self.limits,
         };
-        // SAFETY: `groups > 0` groups of packed weights from `first` on; the caller guarantees the row, or three rows, at `x` and their outputs.
+        // SAFETY: `groups > 0` groups of packed weights from `first` on; the row, or three rows, at `x` and their outputs are valid (fn docs).
         unsafe { if three { rows3_f32(&args) } else { rows1_f32(&args) } }
     }
 }

@@ -1,5 +1,8 @@
 //! The loops of f32 in portable Rust. Sums are rounded after every product as well, where the assembly fuses both: what hosts compute must not depend on the
 //! host, for calibration makes files of it, so those of AArch64 run these too.
+//!
+//! # Safety of all loops
+//! `args` points to arguments whose pointers are valid for what their fields describe (`args.rs`), with constants in the layout of the kernel's `pack`.
 
 use super::args::{DepthwiseF32, ProductF32};
 use crate::ops::pointwise::clamp;

@@ -1,4 +1,7 @@
 //! The loops in portable Rust, for hosts: the same layouts, the same bits.
+//!
+//! # Safety of all loops
+//! `args` points to arguments whose pointers are valid for what their fields describe (`args.rs`), with constants in the layout of `packed`.
 
 use super::args::{AddS8LinearArgs, ConvArgs};
 use crate::quant::{high_mul, rounding_shift_right};

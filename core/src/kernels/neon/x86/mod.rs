@@ -1,6 +1,9 @@
 //! The loops for x86-64 hosts, by what the processor has: AVX2, and the dot products of AVX-512 (VNNI) for int8. The same layouts and the same bits as
 //! `portable`, which is what a processor without AVX2 runs: sums of f32 are rounded after every product there and here, in one order, so that nothing that is
 //! computed from them depends on the processor. Only a session that allows it (`Session::allow_fused`) has products fused with their sums.
+//!
+//! # Safety of all loops
+//! `args` points to arguments whose pointers are valid for what their fields describe (`args.rs`), with constants in the layout of the kernel's `pack`.
 
 #![cfg(target_arch = "x86_64")]
 
