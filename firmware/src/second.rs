@@ -81,8 +81,8 @@ impl Second {
     }
 }
 
-// SAFETY: the second core touches a job while `STATE` is `GIVEN` and no longer; that is stored with release and loaded with acquire. What it faulted on
-// it touches no more. `stop` waits for that. The memory of the cores is one, without caches.
+// SAFETY: the second core touches a job while `STATE` is `GIVEN` and no longer; that is stored with release and loaded with acquire. It does not touch
+// a job any more that it faulted on. `stop` waits for that. The memory of the cores is one, without caches.
 unsafe impl Accelerator for Second {
     fn declaration(&self) -> Declaration {
         Declaration {
@@ -127,7 +127,7 @@ unsafe impl Accelerator for Second {
     }
 }
 
-/// Where the second core begins. What it has for a stack is in its vectors.
+/// Where the second core begins. Its stack is in its vectors.
 extern "C" fn begin() -> ! {
     listen();
     loop {

@@ -17,7 +17,7 @@ pub struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    /// Steps in their order: each core takes its own one behind the other, and all wait for each other at a barrier. What each takes is what it took alone.
+    /// Steps in their order: each core takes its own one behind the other, and all wait for each other at a barrier. Each takes the time that it took alone.
     pub fn of(bench: &'a Bench, view: &ModelView<'_>) -> Self {
         let (cores, of_steps) = view.cores().unwrap_or((1, &[]));
         let unit = Unit::of(bench);

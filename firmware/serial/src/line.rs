@@ -25,7 +25,7 @@ impl<'p, U: Read + Write> Line<'p, U> {
         }
     }
 
-    /// The next ask and its number; `None` where the port ended. What was asked before is answered again on the way.
+    /// The next ask and its number; `None` where the port ended. An ask that came before is answered again on the way.
     pub(crate) fn next(&mut self) -> Option<(u16, Ask)> {
         loop {
             let number = self.receive()?;

@@ -1,7 +1,7 @@
 //! Functions that a page calls. `cargo xtask playground` makes the page; `page/worker.js` is the other end.
 //!
 //! Everything passes through two buffers. The page writes what it has to say into the memory that `room` gives, calls, and reads
-//! the answer at `answer_at`. What is wrong is an answer as well; after a panic the page asks for `last_words` and starts anew.
+//! the answer at `answer_at`. An error is an answer as well; after a panic the page asks for `last_words` and starts anew.
 #![cfg(target_arch = "wasm32")]
 
 mod requests;

@@ -139,7 +139,7 @@ fn traced(op: &str, macs: u64) -> Option<Work> {
     })
 }
 
-/// Elements of the sums of resnet8 and of its average and that of kws: results do not have them. What is left of the average of vww is no measure.
+/// Elements of the sums of resnet8 and of its average and that of kws: results do not have them. The rest of the average of vww is no measure.
 fn unweighted(model: &str, op: &str, step: usize) -> Option<Work> {
     match (model, op, step) {
         ("pretrainedResnet_quant", "add", 3) => Some((Kind::Sum, 32 * 32 * 16)),

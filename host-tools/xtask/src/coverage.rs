@@ -1,6 +1,6 @@
 //! `cargo xtask coverage`: lines of the runtime and of the host tools that the tests run on the host, and branches of what load checks.
 //!
-//! rustc's own instrumentation counts, in a build of its own; programs that tests start count as well. What runs on boards does not.
+//! rustc's own instrumentation counts, in a build of its own; programs that tests start count as well. Programs on boards do not.
 
 use std::collections::BTreeMap;
 use std::fs;

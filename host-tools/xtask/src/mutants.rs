@@ -229,7 +229,7 @@ impl Tree {
     }
 }
 
-/// Makes `to` hold these files of `from` and no others but those of builds. What is the same stays as it is, so that little is built again.
+/// Makes `to` hold these files of `from` and no others but those of builds. An equal file stays as it is, so that little is built again.
 fn copy<'n>(from: &Path, to: &Path, names: impl Iterator<Item = &'n str>) -> Result<()> {
     let mut wanted = BTreeSet::new();
     for name in names {

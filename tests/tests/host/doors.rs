@@ -1,5 +1,5 @@
 //! One graph for a network, whatever the door: networks of all kinds as a trace, as ONNX by PyTorch's two exporters, as programs of `torch.export`,
-//! and as `.tflite` where that converter takes them, become the same steps and the same int8 file. What differs stands in `docs/onnx.md`, with its reason.
+//! and as `.tflite` where that converter takes them, become the same steps and the same int8 file. Differences stand in `docs/onnx.md`, with its reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -143,7 +143,7 @@ fn a_report_says_what_is_needed_given_and_written() {
     );
 }
 
-/// defmt's frames hold numbers alone; the strings are in the ELF file. What comes out of both is what is logged on the host.
+/// defmt's frames hold numbers alone; the strings are in the ELF file. Both give the texts that are logged on the host.
 #[test]
 fn frames_of_a_board_decode_to_its_steps() {
     const TEST: &str = "frames_of_a_board_decode_to_its_steps";

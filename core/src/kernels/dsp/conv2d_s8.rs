@@ -2,7 +2,7 @@
 //!
 //! Four output pixels at a time: their windows are widened to 16 bits side by side in scratch (each activation once a block), then every pair
 //! of output channels takes its weights past all of them, two activations of four pixels a step: 8 SMLAD, 2 SXTB16, 1 LDR of weights and
-//! 2 LDRD of activations for 16 MACs, 0.81 a MAC. What is left at the end of an image, and a fully connected layer, goes one pixel at a time:
+//! 2 LDRD of activations for 16 MACs, 0.81 a MAC. The pixels left at the end of an image, and a fully connected layer, go one at a time:
 //! 18 instructions for 16 MACs, 1.13 a MAC.
 //!
 //! **The stream**, for every pair of output channels (an odd last one is paired with itself): both biases, zero-point correction folded in;
@@ -415,7 +415,7 @@ unsafe fn convolve<L: Loops>(
                 to.saturating_sub(x) / 4 * 4
             };
             if pixels > 0 {
-                // Four whole windows of a row at a time. What of them lies above or below the image stays in scratch.
+                // Four whole windows of a row at a time. Their rows above or below the image stay in scratch.
                 if has(pieces::OUTSIDE) && rows.len() < g.runs {
                     let outside = sxtb16(u32::from_ne_bytes([g.zero_point as u8; 4]));
                     // SAFETY: `word < 4 * pairs`, the words of four pixels, which `needs` counts in scratch.

@@ -5,7 +5,7 @@
 //!
 //! **Layout of the weights**: a header of 16 bytes; for each block of sixteen channels its biases, with the correction for the input's zero point; for every
 //! tap sixteen weights; for each of the four sums four shifts left, four mantissas and four shifts right (0 or negative). A sum has every fourth channel: the
-//! first 0, 4, 8, 12, the second 2, 6, 10, 14, the third and fourth the odd ones likewise. What belongs to channels that are not there is zero.
+//! first 0, 4, 8, 12, the second 2, 6, 10, 14, the third and fourth the odd ones likewise. Parts of channels that are not there are zero.
 
 use super::args::Taps;
 use super::loops::{fill, taps_fast, taps_general};

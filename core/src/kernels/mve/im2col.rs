@@ -324,8 +324,8 @@ impl<P: Product> Rows<'_, P> {
         unsafe { clipped_windows(&args) };
     }
 
-    /// Copies `count` dilated windows from input row `row` and output column `x`: for each column of taps those of all windows. What lies outside is the
-    /// zero point.
+    /// Copies `count` dilated windows from input row `row` and output column `x`: for each column of taps those of all windows. Taps outside are
+    /// the zero point.
     fn dilated_windows(&self, image: usize, row: isize, x: usize, count: usize, dst: Dst<'_, i8>) -> Option<()> {
         let geometry = self.geometry;
         let [ih, iw, c] = geometry.input;

@@ -246,7 +246,7 @@ impl Groups {
     }
 }
 
-/// Whether the factor is as [`pack`] writes it: the loops trust nothing else. What lies beside the last channels is computed, and not written.
+/// Whether the factor is as [`pack`] writes it: the loops trust nothing else. Lanes beside the last channels are computed, and not written.
 fn is_packed(op: &Conv2dS8, weights: &[u8]) -> Option<bool> {
     let words = Mem::of_weights(weights).weights::<i32>(op.weights, S8::needs(op).weights / 4)?;
     let &[_, shift, a, b] = words.first_chunk()?;

@@ -6,8 +6,8 @@
 //! channels beyond the last are zero. The bias holds the correction for the input's zero point: bias - zero point * sum of the
 //! weights, so that activations are multiplied as stored.
 //!
-//! A vector of weights, elements of K of some channels, serves all rows of a tile, and one of a row's elements all channels of a group. What multiplies them
-//! is a [`Multiply`]: `SDOT` takes such a vector at once, `SMMLA` two rows of it; without them `SMULL` and `SMLAL` make 16-bit products of two vectors' bytes,
+//! A vector of weights, elements of K of some channels, serves all rows of a tile, and one of a row's elements all channels of a group. They are multiplied
+//! by a [`Multiply`]: `SDOT` takes such a vector at once, `SMMLA` two rows of it; without them `SMULL` and `SMLAL` make 16-bit products of two vectors' bytes,
 //! which `SADALP` adds in pairs, two sums to a channel.
 
 use core::marker::PhantomData;

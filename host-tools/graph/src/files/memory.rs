@@ -39,7 +39,7 @@ pub fn forget() {
     held().clear();
 }
 
-/// An open file. What is written to it is seen through its clones alone.
+/// An open file. Bytes written to it are seen through its clones alone.
 #[derive(Debug)]
 pub struct File(Arc<Mutex<Open>>);
 

@@ -252,7 +252,7 @@ impl Draft {
     }
 }
 
-/// Puts complete files in their places, in one go, as a program's last act: a signal comes before all of them, or is too late. What was
+/// Puts complete files in their places, in one go, as a program's last act: a signal comes before all of them, or is too late. A file that was
 /// there is replaced and keeps its mode.
 ///
 /// # Errors

@@ -42,7 +42,7 @@ impl Problem {
     }
 }
 
-/// The problems as one error. What is wrong with the file itself comes first, alone.
+/// The problems as one error. A fault of the file itself comes first, alone.
 pub(super) fn report(mut problems: Vec<Problem>) -> Result<()> {
     if let Some(at) = problems.iter().position(|p| p.error.kind() != ErrorKind::Unsupported) {
         return Err(problems.swap_remove(at).located(1));

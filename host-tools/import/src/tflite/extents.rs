@@ -1,5 +1,5 @@
 //! Extents that a file leaves open (`shape_signature` with -1): those of inputs come from `--batch` and `--input-shape`, those of results follow from them,
-//! operator by operator. What the file states of a result is believed where it leaves nothing open and no operand has other extents than it states.
+//! operator by operator. The stated shape of a result is believed where it leaves nothing open and no operand has other extents than it states.
 
 use super::importer::{Importer, View};
 use super::rows::Row;

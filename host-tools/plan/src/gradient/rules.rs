@@ -159,7 +159,7 @@ fn forward_macs(graph: &Graph, node: &Node) -> u64 {
     index.map_or(0, |index| facts::macs(graph, index))
 }
 
-/// To where the maxima are from. What is pooled has gone through its layer's activation: as a maximum lies where that result lies, its gradient goes through
+/// To where the maxima are from. The pooled tensor has gone through its layer's activation: as a maximum lies where that result lies, its gradient goes through
 /// the activation here, from the pooled results, and what was pooled need not live on.
 fn max_pool(
     pass: &mut Reverse<'_>,

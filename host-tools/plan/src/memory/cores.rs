@@ -1,8 +1,8 @@
 //! Steps over several cores that share the memory: a step becomes a part for each core, and all of them meet before the next one.
 //!
 //! A part is a step of the same kernel with some rows of the output (or pixels, where windows are single pixels; or elements), so that nothing is computed
-//! twice or copied. What the parts of one step touch is alive at one moment: no part's output lies where another core still reads. That takes more memory than
-//! a step by itself, whose output may run after what it has read; where that is too much, a step is computed in several turns, each over all cores.
+//! twice or copied. The memory of all parts of one step is alive at one moment: no part's output lies where another core still reads. That takes more memory
+//! than a step by itself, whose output may run after what it has read; where that is too much, a step is computed in several turns, each over all cores.
 
 use std::convert::Infallible;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Which activations have one scale together: those that an operator passes on as stored numbers. What a function fixes, such as the result of a
+//! Which activations have one scale together: those that an operator passes on as stored numbers. A result that a function fixes, such as the result of a
 //! softmax, joins nobody; where it meets others it is rescaled.
 
 use std::collections::BTreeMap;

@@ -115,7 +115,8 @@ pub fn bases(kernel: KernelId, seed: u64, count: usize) -> Vec<Case> {
     found.find(|cases| cases.len() == count).unwrap_or_default()
 }
 
-/// A base and what it becomes by scaling each of its axes by each of `factors`. What the kernel is not meant for is left out, as is what changes nothing.
+/// A base and what it becomes by scaling each of its axes by each of `factors`. Steps that the kernel is not meant for are left out, as are those that change
+/// nothing.
 pub fn scaled(base: Case, factors: &[u32]) -> Vec<Case> {
     let mut random = Random::scaled(base.seed, base.larger, "", 1);
     let Some(generated) = step(base.kernel, &mut random, 0, 0) else {

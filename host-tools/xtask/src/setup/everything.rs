@@ -1,4 +1,4 @@
-//! `cargo xtask setup --all`: all that a test may lack, but for the shared data. What is missing is said before any of it is installed.
+//! `cargo xtask setup --all`: all that a test may lack, but for the shared data. Missing programs are listed before any of them is installed.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -88,7 +88,7 @@ impl Results {
         self.good &= other.good;
     }
 
-    /// The closing lines. What is skipped for lack of something that is `required` fails.
+    /// The closing lines. A test skipped for lack of something that is `required` fails.
     pub(in super::super) fn finish(mut self, start: Instant, required: &str) -> Result<Self> {
         self.skipped.sort();
         self.skipped.dedup();

@@ -1,4 +1,4 @@
-//! Networks that Vela has compiled for an Ethos-U: packed, loaded, and run with an NPU that stands in for one. What it is given are the file's own bytes and
+//! Networks that Vela has compiled for an Ethos-U: packed, loaded, and run with an NPU that stands in for one. It is given the file's own bytes and
 //! the places that the plan says; what it writes comes out; where it fails, that is seen, and the session works on. Commands that are changed are refused by
 //! load.
 //!

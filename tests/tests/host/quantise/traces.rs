@@ -1,4 +1,4 @@
-//! Small networks of the five trace dialects become int8 whole: no layer stays in f32. What the layers compute that TensorFlow Lite has no int8 form of is
+//! Small networks of the five trace dialects become int8 whole: no layer stays in f32. Layers that TensorFlow Lite has no int8 form of are
 //! computed again from the bytes of the file, bit for bit, and by the formulas in f64.
 
 use arenite::ops::locally_connected::LocallyConnectedS8;

@@ -1,4 +1,4 @@
-//! The library for C: its header, and programs in C and C++ that the cross compiler makes and qemu runs. What they print is what this machine computes.
+//! The library for C: its header, and programs in C and C++ that the cross compiler makes and qemu runs. Their output is the one that this machine computes.
 
 mod header;
 

@@ -1,6 +1,6 @@
 //! Cores whose instructions start in order, when operands and units are ready: Cortex-M7, M33, M55, and a RISC-V core.
 //!
-//! - Cortex-M7, M55: latencies and units from LLVM's scheduling models ([`super::models`]). What `llvm-mca` does not print is here, from the same
+//! - Cortex-M7, M55: latencies and units from LLVM's scheduling models ([`super::models`]). Rules that `llvm-mca` does not print are here, from the same
 //!   files: which instructions are issued two at a time, and which operands are read earlier or later than the others. A taken branch ends the cycle on the
 //!   M7, which predicts branches, and costs `MispredictPenalty` where it goes the rarer way; on the M55 every taken branch costs that.
 //! - Cortex-M33: no timings are published. One instruction a cycle, loads with a result after 2, as `ARMScheduleM55.td` says that the M55 is like the M33;
