@@ -25,7 +25,7 @@ pub struct Chip {
     pub source: &'static str,
     /// Name of the chip in probe-rs; none of an emulated board.
     pub probe: Option<&'static str>,
-    /// Startup, linker arguments and runner of programs.
+    /// Crates and text that a program for it starts with.
     pub support: Support,
 }
 

@@ -100,7 +100,7 @@ const POSITIVE: Recipe = Recipe {
     positive: true,
 };
 
-/// Returns the distribution of each parameter, by the first node that reads it.
+/// Returns the recipe of each parameter, by the first node that reads it.
 fn recipes(graph: &Graph) -> HashMap<&str, Recipe> {
     let consumers = graph.consumers();
     let is_product = |node: &&Node| matches!(node.op, Op::Linear { .. } | Op::MatMul { .. });

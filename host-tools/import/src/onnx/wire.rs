@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// The most entries of lists (nodes, their operands, attributes, tensors, extents) that a file may have: 100,000 operators have a tenth.
 const MOST_ENTRIES: usize = 4_000_000;
 
-/// Bytes that a file may still make an import remember.
+/// Entries of lists that a file may still make an import remember.
 #[derive(Debug)]
 pub(super) struct Budget(Cell<usize>);
 

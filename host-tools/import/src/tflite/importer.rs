@@ -31,7 +31,7 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) problems: Vec<Problem>,
 }
 
-/// Constants that were widened, for one warning of each kind.
+/// Numbers of widened constants and operators, for one warning of each kind.
 #[derive(Default)]
 pub(super) struct Widened {
     /// Constants of float16.

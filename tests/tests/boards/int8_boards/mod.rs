@@ -389,7 +389,7 @@ fn what_a_core_lacks_is_refused_by_name() {
             error.contains(&format!("not the instructions of `{lacks}`")),
             "{name}: {error}"
         );
-        // Kernels that the core has run there.
+        // Portable kernels, which the core has, run there.
         on(portable).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
 }
