@@ -9,11 +9,11 @@ use crate::kernels::neon::args::Product;
 use crate::kernels::neon::gemm_s8_portable::rows;
 
 pub(super) unsafe fn rows_by_four(args: *const Product) {
-    // SAFETY: `rows` asks of its arguments what this function asks of the same.
+    // SAFETY: `rows` has the contract of this function, and gets the same arguments.
     unsafe { rows::<false, 4>(args, 4) }
 }
 
 pub(super) unsafe fn rows_by_one(args: *const Product) {
-    // SAFETY: `rows` asks of its arguments what this function asks of the same.
+    // SAFETY: `rows` has the contract of this function, and gets the same arguments.
     unsafe { rows::<false, 4>(args, 1) }
 }

@@ -9,11 +9,11 @@ use crate::kernels::neon::args::Product;
 use crate::kernels::neon::loops::dots;
 
 pub(super) unsafe fn rows_by_four(args: *const Product) {
-    // SAFETY: `dots` asks of its arguments what this function asks of the same.
+    // SAFETY: `dots` has the contract of this function, and gets the same arguments.
     unsafe { dots::<4>(args) }
 }
 
 pub(super) unsafe fn rows_by_one(args: *const Product) {
-    // SAFETY: `dots` asks of its arguments what this function asks of the same.
+    // SAFETY: `dots` has the contract of this function, and gets the same arguments.
     unsafe { dots::<1>(args) }
 }

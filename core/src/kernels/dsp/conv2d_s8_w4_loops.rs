@@ -20,13 +20,13 @@ impl Loops for W4Loops {
 
     #[inline(always)]
     unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: the condition is that of `Loops::mac_4x2`.
+        // SAFETY: `Loops::mac_4x2` has the same contract, and `block` is the caller's.
         unsafe { mac_4x2(block) }
     }
 
     #[inline(always)]
     unsafe fn mac_1x2(block: &ConvBlockArgs) {
-        // SAFETY: the condition is that of `Loops::mac_1x2`.
+        // SAFETY: `Loops::mac_1x2` has the same contract, and `block` is the caller's.
         unsafe { mac_1x2(block) }
     }
 }

@@ -210,7 +210,7 @@ fn geometry(op: &Conv2dS8) -> Geometry {
 
 impl<const W4: bool> Product for Matrix<'_, W4> {
     unsafe fn multiply(&self, x: *const i8, stride: usize, rows: usize, out: *mut i8, _: usize) {
-        // SAFETY: `Matrix::multiply` asks of its arguments what this function asks of the same.
+        // SAFETY: `Matrix::multiply` has the contract of this function, and gets the same arguments.
         unsafe { Matrix::multiply(self, x, stride, rows, out) }
     }
 }

@@ -200,7 +200,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
     pub(super) unsafe fn multiply(&self, x: *const i8, x_stride: usize, rows: usize, out: *mut i8) {
         let (full, rest) = (self.channels / GROUP, self.channels % GROUP);
         if rest == 0 {
-            // SAFETY: the condition of `groups` is that of this function; without a rest, `full` are all groups.
+            // SAFETY: `groups` has the contract of this function; without a rest, `full` are all groups.
             unsafe { self.groups(0, full, GROUP, x, x_stride, rows, out) };
             return;
         }

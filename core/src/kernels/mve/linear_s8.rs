@@ -110,7 +110,7 @@ impl Kernel for S8 {
 /// # Safety
 /// The row is valid for reads of its blocks, the weights of the groups, of which there is one at least; the outputs for writes of as many eights.
 unsafe fn multiply(args: &Alike, requantize: &Output) {
-    // SAFETY: the conditions of the loops are those of this function.
+    // SAFETY: the loops have the contract of this function.
     unsafe {
         match *requantize {
             Output { fast: true, .. } => rows1_alike_fast(args),

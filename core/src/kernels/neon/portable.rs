@@ -83,11 +83,11 @@ pub(in crate::kernels) unsafe fn depthwise(args: *const Depthwise) {
 }
 
 pub(in crate::kernels) unsafe fn two_rows(args: *const Product) {
-    // SAFETY: `rows` asks of its arguments what this function asks of the same.
+    // SAFETY: `rows` has the contract of this function, and gets the same arguments.
     unsafe { rows::<true, 4>(args, 2) }
 }
 
 pub(in crate::kernels) unsafe fn one_row(args: *const Product) {
-    // SAFETY: `rows` asks of its arguments what this function asks of the same.
+    // SAFETY: `rows` has the contract of this function, and gets the same arguments.
     unsafe { rows::<true, 4>(args, 1) }
 }

@@ -8,12 +8,12 @@ use super::args::{DepthwiseF32, ProductF32};
 use crate::ops::pointwise::clamp;
 
 pub(in crate::kernels) unsafe fn four_rows_f32(args: *const ProductF32) {
-    // SAFETY: `rows_f32` asks of its arguments what this function asks of the same.
+    // SAFETY: `rows_f32` has the contract of this function, and gets the same arguments.
     unsafe { rows_f32(args, 4) }
 }
 
 pub(in crate::kernels) unsafe fn one_row_f32(args: *const ProductF32) {
-    // SAFETY: `rows_f32` asks of its arguments what this function asks of the same.
+    // SAFETY: `rows_f32` has the contract of this function, and gets the same arguments.
     unsafe { rows_f32(args, 1) }
 }
 

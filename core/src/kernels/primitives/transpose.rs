@@ -80,7 +80,7 @@ impl Plane {
     #[inline(never)]
     pub(crate) unsafe fn by_bytes(&self, to: *mut u8, from: *const u8) {
         #[cfg(kernel_isa = "mve")]
-        // SAFETY: the condition of `transpose` is that of this function.
+        // SAFETY: `transpose` has the contract of this function.
         if unsafe { helium::transpose(self, to, from) } {
             return;
         }

@@ -7,7 +7,7 @@ use super::args::{AddS8LinearArgs, ConvArgs};
 use crate::quant::{high_mul, rounding_shift_right};
 
 pub(super) unsafe fn convolution(args: *const ConvArgs) {
-    // SAFETY: `each_pixel` asks of its arguments what this function asks of the same.
+    // SAFETY: `each_pixel` has the contract of this function, and gets the same arguments.
     unsafe { each_pixel::<false>(&*args) }
 }
 
@@ -29,7 +29,7 @@ pub(super) unsafe fn sum(args: *const AddS8LinearArgs) {
 }
 
 pub(super) unsafe fn depthwise(args: *const ConvArgs) {
-    // SAFETY: `each_pixel` asks of its arguments what this function asks of the same.
+    // SAFETY: `each_pixel` has the contract of this function, and gets the same arguments.
     unsafe { each_pixel::<true>(&*args) }
 }
 

@@ -95,7 +95,7 @@ pub(super) unsafe fn run(of: &Convolution<'_>) {
         pixels: usize::from(window.batch) * oh * ow,
         last_bias,
     };
-    // SAFETY: the condition of `blocks` is that of this function.
+    // SAFETY: `blocks` has the contract of this function.
     unsafe {
         if of.fused {
             walk.blocks::<true>();

@@ -32,7 +32,7 @@ type Tiles = unsafe fn(*const Product);
 /// # Safety
 /// As for [`dots`].
 unsafe fn plain(args: *const Product) {
-    // SAFETY: `crate::kernels::neon::gemm_s8_portable::rows` asks of its arguments what this function asks of the same.
+    // SAFETY: `crate::kernels::neon::gemm_s8_portable::rows` has the contract of this function, and gets the same arguments.
     unsafe { crate::kernels::neon::gemm_s8_portable::rows::<false, 4>(args, 4) }
 }
 

@@ -107,7 +107,7 @@ unsafe fn block(x: *const i8, zero: i32, weights: *const i8, [count, len]: [usiz
         unsafe { loops::rows(x, weights, len, sums.as_mut_ptr(), zero, count / 4) };
         return;
     }
-    // SAFETY: the conditions of `some_rows` are those of this function.
+    // SAFETY: `some_rows` has the contract of this function.
     unsafe { some_rows(x, zero, weights, [count, len], sums) };
 }
 
@@ -192,7 +192,7 @@ unsafe fn rest(
     range: core::ops::Range<usize>,
     sums: [i32; 4],
 ) -> [i32; 4] {
-    // SAFETY: the condition of `plain_s8` is that of this function.
+    // SAFETY: `plain_s8` has the contract of this function.
     unsafe { plain_s8(x, zero, rows, range, sums) }
 }
 
