@@ -232,7 +232,7 @@ unsafe fn convolve(op: &Conv2dS8, rows: &Rows, input: *const i8, output: *mut i8
 /// `count` bytes are readable at `from` and writable at `to`, and do not overlap.
 #[inline(never)]
 unsafe fn copy(mut from: *const i8, mut to: *mut i8, mut count: usize) {
-    // SAFETY: `count` bytes remain at both, of those that the caller guarantees; words are read and written unaligned.
+    // SAFETY: `count` bytes remain at both, of those that this function's contract guarantees; words are read and written unaligned.
     unsafe {
         while count >= 4 {
             to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned());
@@ -254,7 +254,7 @@ unsafe fn products(op: &Conv2dS8, rows: &Rows, window: *const u32, out: *mut i8)
     let mut channel = 0;
     while channel < rows.channels {
         let pair = [channel, (channel + 1).min(rows.channels - 1)];
-        // SAFETY: both of `pair` are below `rows.channels`, and the caller guarantees their rows of `rows.words` weights, records and outputs, and the words of
+        // SAFETY: both of `pair` are below `rows.channels`; the contract guarantees their rows of `rows.words` weights, records and outputs, and the words of
         // `window`.
         unsafe {
             let [mut v, mut w] = [
@@ -283,7 +283,7 @@ unsafe fn products(op: &Conv2dS8, rows: &Rows, window: *const u32, out: *mut i8)
 #[inline(never)]
 unsafe fn depthwise(op: &Conv2dS8, rows: &Rows, window: *const i8, out: *mut i8) {
     for channel in 0..rows.channels {
-        // SAFETY: `channel < rows.channels`, and the caller guarantees its weights, record and output, and the pixels of `window`.
+        // SAFETY: `channel < rows.channels`, and this function's contract guarantees its weights, record and output, and the pixels of `window`.
         unsafe {
             let record = &*rows.records.add(channel);
             let mut w = rows.weights.add(channel * rows.words).cast::<i8>();

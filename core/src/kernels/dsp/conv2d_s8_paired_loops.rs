@@ -16,13 +16,13 @@ pub(super) struct Paired;
 impl Loops for Paired {
     #[inline(always)]
     unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: `Loops::mac_4x2` has the same contract, and `block` is the caller's.
+        // SAFETY: `Loops::mac_4x2` has the same contract, and gets the same `block`.
         unsafe { mac_4x2(block) }
     }
 
     #[inline(always)]
     unsafe fn mac_1x2(block: &ConvBlockArgs) {
-        // SAFETY: `Loops::mac_1x2` has the same contract, and `block` is the caller's.
+        // SAFETY: `Loops::mac_1x2` has the same contract, and gets the same `block`.
         unsafe { mac_1x2(block) }
     }
 }
@@ -109,7 +109,7 @@ mod arm {
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
     pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: the assembly reads and writes what the caller guarantees of `block` (fn docs), and keeps to the calling convention.
+        // SAFETY: the assembly reads and writes what this function's contract guarantees of `block` (fn docs), and keeps to the calling convention.
         unsafe { mac_4x2_asm(block) }
     }
 
@@ -463,7 +463,7 @@ mod arm {
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
     pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
-        // SAFETY: the assembly reads and writes what the caller guarantees of `block`, one pixel.
+        // SAFETY: the assembly reads and writes what this function's contract guarantees of `block`, one pixel.
         unsafe { mac_1x2_asm(block) }
     }
 
@@ -511,7 +511,7 @@ mod portable {
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
     pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: the caller guarantees `block` for four pixels.
+        // SAFETY: this function's contract guarantees `block` for four pixels.
         unsafe { mac::<4>(block) }
     }
 
@@ -520,7 +520,7 @@ mod portable {
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
     pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
-        // SAFETY: the caller guarantees `block` for one pixel.
+        // SAFETY: this function's contract guarantees `block` for one pixel.
         unsafe { mac::<1>(block) }
     }
 

@@ -154,7 +154,7 @@ impl WidenedLines {
             }
             if at < self.pairs {
                 let both = [element(2 * at), element(2 * at + 1)];
-                // SAFETY: `both` has two elements of four bytes; `pair(at)` to `pair(at + 1)` is one of the pairs of four channels that the caller guarantees.
+                // SAFETY: `both` has two elements of four bytes; `pair(at)` to `pair(at + 1)` is one of the pairs of four channels, which are valid.
                 unsafe { widen(both.as_ptr().cast(), 4, pair(at), pair(at + 1), plane) };
             }
             at += 1;
@@ -167,7 +167,7 @@ impl WidenedLines {
 /// # Safety
 /// `quad` are the stream's words of four channels in form `form`, `table` is writable for [`TABLE`] words.
 unsafe fn tabulate(quad: *const u32, form: Form, across: bool, table: *mut u32) {
-    // SAFETY: `at` is within the words of four channels at `quad`, which the caller guarantees in form `form`.
+    // SAFETY: `at` is within the words of four channels at `quad`, which this function's contract guarantees in form `form`.
     let word = |at: usize| unsafe { *quad.add(at) };
     let low_high = |a: u32, b: u32| a & 0xffff | b & 0xffff_0000;
     let high_low = |a: u32, b: u32| a >> 16 | b << 16;
@@ -186,7 +186,7 @@ unsafe fn tabulate(quad: *const u32, form: Form, across: bool, table: *mut u32) 
         };
         let mut to = table.wrapping_add(channel * CHANNEL);
         let mut put = |word: u32| {
-            // SAFETY: `to` lies in the `TABLE` words that the caller guarantees, each channel within its `CHANNEL` words.
+            // SAFETY: `to` lies in the `TABLE` words that this function's contract guarantees, each channel within its `CHANNEL` words.
             unsafe { *to = word };
             to = to.wrapping_add(1);
         };

@@ -231,7 +231,7 @@ impl Lane {
     /// With `src`, `4 * words + tail` bytes are readable there; the places of their pairs are writable.
     #[inline(always)]
     unsafe fn run(&mut self, src: Option<*const i8>, words: usize, tail: usize, zero_point: i8) {
-        // SAFETY: `words` words and `tail` bytes are read at `src`, if any, and written as pairs; the caller guarantees both.
+        // SAFETY: `words` words and `tail` bytes are read at `src`, if any, and written as pairs; this function's contract guarantees both.
         unsafe {
             match src {
                 Some(src) => {

@@ -99,7 +99,7 @@ impl Product for Matrix<'_> {
         while row < rows {
             let three = rows - row >= 3;
             let (x, out) = (x.wrapping_add(row * stride), out.wrapping_add(row * self.channels * 4));
-            // SAFETY: rows from `row < rows` on, three only where as many are left, are the caller's with their outputs (trait docs); each call has a group.
+            // SAFETY: rows from `row < rows` on, three only where as many are left, are valid with their outputs (trait docs); each call has a group.
             unsafe {
                 if full > 0 {
                     self.groups(0, full, GROUP, x, stride, three, out, pixel + row);

@@ -137,7 +137,7 @@ unsafe fn last(args: &Alike, rest: usize, requantize: &Output) {
         weights: args.weights.wrapping_add(groups * group),
         ..*args
     };
-    // SAFETY: `last` is the group, or half of one, behind those of `args`, which the caller guarantees; a whole group is written to a place of its own.
+    // SAFETY: `last` is the group, or half of one, behind those of `args`, which the contract guarantees; a whole group is written to a place of its own.
     unsafe {
         if rest <= HALF {
             rows1_four(&last);

@@ -383,7 +383,7 @@ unsafe fn window(x: *const i8, columns: &[u32; 4], weights: *const u8) -> i32 {
     let mut sum = 0;
     for (column, &offset) in columns.iter().enumerate() {
         for row in 0..4 {
-            // SAFETY: `row < 4` and `column < 4`: one of the window's 16 lanes, and its weight, which the caller guarantees.
+            // SAFETY: `row < 4` and `column < 4`: one of the window's 16 lanes, and its weight, which this function's contract guarantees.
             let (x, w) = unsafe { (*x.add(offset as usize + row), *weights.add(column * 4 + row) as i8) };
             sum += i32::from(x) * i32::from(w);
         }

@@ -201,7 +201,7 @@ impl<'a, L: Multiply> Matrix<'a, L> {
             high: i32::from(self.limits[1]),
         };
         if args.tiles > 0 {
-            // SAFETY: at least one tile; the groups are those of the packed weights, and the caller guarantees `rows >= L::TILE` rows at `x` and their outputs.
+            // SAFETY: at least one tile; groups are those of the packed weights, and the contract guarantees `rows >= L::TILE` rows at `x` and their outputs.
             unsafe { L::tiles(&args) };
         }
         let done = args.tiles * L::TILE;
@@ -209,7 +209,7 @@ impl<'a, L: Multiply> Matrix<'a, L> {
             args.tiles = rows - done;
             args.x = x.wrapping_add(done * x_stride);
             args.out = out.wrapping_add(done * self.channels);
-            // SAFETY: `rows - done > 0` rows are left, from `args.x` and `args.out` on; the caller guarantees all `rows`.
+            // SAFETY: `rows - done > 0` rows are left, from `args.x` and `args.out` on; this function's contract guarantees all `rows`.
             unsafe { L::rows(&args) };
         }
     }

@@ -43,7 +43,7 @@ pub(in crate::kernels) unsafe fn windows(args: *const Windows) {
 }
 
 pub(in crate::kernels) unsafe fn depthwise(args: *const Depthwise) {
-    // SAFETY: `args` points to valid arguments with weights in the layout of `dwconv_s8::pack`: taps, channels and outputs below its numbers are the caller's.
+    // SAFETY: `args` is valid, with weights in the layout of `dwconv_s8::pack`: taps, channels and outputs below its numbers are valid (head of the file).
     unsafe {
         let args = &*args;
         for pixel in 0..args.pixels {

@@ -18,7 +18,7 @@ pub(in crate::kernels) unsafe fn one_row_f32(args: *const ProductF32) {
 }
 
 unsafe fn rows_f32(args: *const ProductF32, rows: usize) {
-    // SAFETY: `args` points to valid arguments with weights in the layout of `conv2d_f32::pack`: rows, groups and outputs below its numbers are the caller's.
+    // SAFETY: `args` is valid, with weights in the layout of `conv2d_f32::pack`: rows, groups and outputs below its numbers are valid (head of the file).
     unsafe {
         let args = &*args;
         let k = 4 * args.quads + args.odd;
@@ -56,7 +56,7 @@ unsafe fn rows_f32(args: *const ProductF32, rows: usize) {
 }
 
 pub(in crate::kernels) unsafe fn depthwise_f32(args: *const DepthwiseF32) {
-    // SAFETY: `args` points to valid arguments with weights in the layout of `dwconv_f32::pack`: taps, channels and outputs below its numbers are the caller's.
+    // SAFETY: `args` is valid, with weights in the layout of `dwconv_f32::pack`: taps, channels and outputs below its numbers are valid (head of the file).
     unsafe {
         let args = &*args;
         let channels = args.bytes / 4;

@@ -9,7 +9,7 @@
 /// Two words at `x` and one byte at `w` for each of `inputs`, a multiple of `B`.
 #[inline(always)]
 pub(super) unsafe fn accumulate<const B: usize>(x: *const i32, w: *const i8, inputs: usize, bias: i32) -> [i32; 4] {
-    // SAFETY: `each` asks for words of inputs `i < inputs` only; the caller guarantees two at `x` for each, and the bytes at `w`.
+    // SAFETY: `each` asks for words of inputs `i < inputs` only; this function's contract guarantees two at `x` for each, and the bytes at `w`.
     unsafe { each::<B>(|i, pair| *x.add(2 * i + pair), w, inputs, bias) }
 }
 
@@ -24,7 +24,7 @@ pub(super) unsafe fn narrow<const B: usize>(x: *const i32, w: *const i8, inputs:
         let halves = (bytes as u32).wrapping_shr(8 * pair as u32) & 0x00ff_00ff;
         halves.wrapping_sub(0x0080_0080) as i32
     };
-    // SAFETY: `each` asks for words of inputs `i < inputs` only; the caller guarantees one at `x` for each, and the bytes at `w`.
+    // SAFETY: `each` asks for words of inputs `i < inputs` only; this function's contract guarantees one at `x` for each, and the bytes at `w`.
     unsafe { each::<B>(|i, pair| of(*x.add(i), pair), w, inputs, bias) }
 }
 

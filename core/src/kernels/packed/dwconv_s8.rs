@@ -337,7 +337,7 @@ unsafe fn general(
     out: *mut i8,
 ) {
     let taps = Taps::new(&op.window, row, pixel, FLIP);
-    // SAFETY: `taps` is built from the same window, `row` and `pixel` that the caller guarantees for `plane`, `weights` and `out`.
+    // SAFETY: `taps` is built from the same window, `row` and `pixel` that this function's contract guarantees for `plane`, `weights` and `out`.
     unsafe { generals(&taps, record, op.output_zero_point, plane, weights, out) };
 }
 

@@ -36,12 +36,12 @@ pub(crate) fn advance<T: Element>(line: Dst<'_, T>) {
 #[inline(always)]
 unsafe fn by_vectors<T: Element>(at: *mut T, count: usize) {
     #[cfg(kernel_isa = "mve")]
-    // SAFETY: `count` elements are read from `at + 1` on and written from `at` on, all of the `count + 1` elements that the caller guarantees.
+    // SAFETY: `count` elements are read from `at + 1` on and written from `at` on, all of the `count + 1` elements that the contract guarantees.
     unsafe {
         helium::down(at.cast(), at.add(1).cast(), count * size_of::<T>());
     }
     #[cfg(not(kernel_isa = "mve"))]
-    // SAFETY: the loop ends at `at + count`, the last of the `count + 1` elements that the caller guarantees.
+    // SAFETY: the loop ends at `at + count`, the last of the `count + 1` elements that this function's contract guarantees.
     unsafe {
         one_by_one(at, at.add(count));
     }
@@ -55,7 +55,7 @@ unsafe fn by_vectors<T: Element>(at: *mut T, count: usize) {
 unsafe fn by_blocks<T: Element>(at: *mut T, count: usize) {
     let block = BLOCK * size_of::<u32>() / size_of::<T>();
     let blocks = count / block;
-    // SAFETY: `blocks * block <= count`, and the caller guarantees `count + 1` elements at `at`.
+    // SAFETY: `blocks * block <= count`, and this function's contract guarantees `count + 1` elements at `at`.
     unsafe {
         if blocks > 0 {
             blocks_down(at.cast(), at.add(1).cast(), blocks);

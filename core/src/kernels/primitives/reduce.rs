@@ -185,7 +185,7 @@ impl<T: Element + Into<i32>> Line<T> {
             let mut at = line;
             for _ in 0..self.columns {
                 for (lane, sum) in sums.iter_mut().enumerate() {
-                    // SAFETY: `lane < N`, one of the neighbours at this row and column, which the caller guarantees.
+                    // SAFETY: `lane < N`, one of the neighbours at this row and column, which this function's contract guarantees.
                     let x: i32 = unsafe { at.wrapping_add(lane).read() }.into();
                     *sum = fold(*sum, x);
                 }

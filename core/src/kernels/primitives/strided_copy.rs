@@ -361,7 +361,7 @@ unsafe fn run(mut to: *mut u8, mut from: *const u8, len: usize, words: bool) {
 #[inline(always)]
 pub(crate) unsafe fn line<T: Element>(to: *mut T, from: *const T, count: usize) {
     let words = UNALIGNED || size_of::<T>() == 4;
-    // SAFETY: the caller guarantees `count * size_of::<T>()` bytes at both. Without unaligned words, `words` is set for elements of four bytes only, which are
+    // SAFETY: `count * size_of::<T>()` bytes at both are valid (fn docs). Without unaligned words, `words` is set for elements of four bytes only, which are
     // aligned.
     unsafe { run(to.cast(), from.cast(), count.wrapping_mul(size_of::<T>()), words) };
 }

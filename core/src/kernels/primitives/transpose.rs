@@ -333,7 +333,7 @@ mod helium {
 #[inline(always)]
 unsafe fn spread(mut to: *mut u8, mut from: *const u8, count: usize, step: usize) {
     let mut left = count;
-    // SAFETY: `left` of the `count` elements that the caller guarantees remain at both.
+    // SAFETY: `left` of the `count` elements that this function's contract guarantees remain at both.
     unsafe {
         while left >= 4 {
             for i in 0..4 {
@@ -358,7 +358,7 @@ unsafe fn spread(mut to: *mut u8, mut from: *const u8, count: usize, step: usize
 #[inline(always)]
 unsafe fn gather(mut to: *mut u8, mut from: *const u8, count: usize, ahead: usize) {
     let mut left = count;
-    // SAFETY: `left` of the `count` elements that the caller guarantees remain at both.
+    // SAFETY: `left` of the `count` elements that this function's contract guarantees remain at both.
     unsafe {
         while left >= 4 {
             for i in 0..4 {

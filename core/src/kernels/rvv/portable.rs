@@ -37,7 +37,7 @@ pub(super) unsafe fn depthwise(args: *const ConvArgs) {
 const PART: usize = 32;
 
 unsafe fn each_pixel<const DEPTHWISE: bool>(args: &ConvArgs) {
-    // SAFETY: `args` points to valid arguments with constants in the layout of `packed`: taps, channels and outputs below its numbers are the caller's.
+    // SAFETY: `args` is valid, with constants in the layout of `packed`: taps, channels and outputs below its numbers are valid (head of the file).
     unsafe {
         for pixel in 0..args.pixels {
             let out = args.out.add(pixel * args.channels);

@@ -54,7 +54,7 @@ unsafe fn in_blocks(x: *const i32, w: *const i8, inputs: usize, bias: i32, code:
     if code & CONSTANT != 0 {
         return [bias; 4];
     }
-    // SAFETY: each arm is the block that `code` names, which divides `inputs`; the caller guarantees the words at `x` and the bytes at `w`.
+    // SAFETY: each arm is the block that `code` names, which divides `inputs`; this function's contract guarantees the words at `x` and the bytes at `w`.
     unsafe {
         match code & BLOCK {
             BLOCK2 => accumulate::<2>(x, w, inputs, bias),

@@ -78,7 +78,7 @@ unsafe fn slide(
     w: *const i8,
 ) -> ([i32; 3], *const i8, *const i8) {
     let right = job.right;
-    // SAFETY: `x` is at a tap of the row's windows, or at one of its weights; the caller guarantees all of them.
+    // SAFETY: `x` is at a tap of the row's windows, or at one of its weights; this function's contract guarantees all of them.
     let at = |x: *const i8| unsafe { i32::from(*x) };
     let (mut first, mut second) = (at(x), at(x.wrapping_add(right)));
     let (mut x, mut w) = (x.wrapping_add(right.wrapping_mul(2)), w);

@@ -13,7 +13,7 @@ use crate::kernels::packed::requantize;
 #[inline(always)]
 pub(in super::super) unsafe fn dwconv_single_output(job: &mut DwconvSingleOutputArgs) {
     debug_assert_ne!(job.records, job.end, "the loops of cores take the first record unseen");
-    // SAFETY: `job.records` is one of the records, which the caller guarantees, or their end, where it is not read on.
+    // SAFETY: `job.records` is one of the records, which this function's contract guarantees, or their end, where it is not read on.
     while let Some(&[bias, multiplier, code]) = unsafe { job.records.as_ref() }.filter(|_| job.records != job.end) {
         if code & (CONSTANT | GENERAL) != 0 {
             return;

@@ -132,7 +132,7 @@ pub(crate) unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &StridedLi
         sums
     }
     #[cfg(not(kernel_isa = "cortex_m"))]
-    // SAFETY: `plain` has the contract of this function.
+    // SAFETY: the condition of `plain` is that of this function.
     unsafe {
         plain(x, rows, lines)
     }

@@ -166,16 +166,16 @@ unsafe fn fours(x: *const i8, zero: i32, rows: [*const i8; 4], len: usize) -> [i
         let done = len / by * by;
         if (!(PAIRS || HELIUM) || ZEROS.contains(&zero)) && done > 0 {
             let mut sums = [0; 4];
-            // SAFETY: `0 < done <= len`, and the caller guarantees `len` elements at `x` and at each row.
+            // SAFETY: `0 < done <= len`, and this function's contract guarantees `len` elements at `x` and at each row.
             unsafe { loops::dots(x, rows.as_ptr(), done, sums.as_mut_ptr(), zero) };
             if done == len {
                 return sums;
             }
-            // SAFETY: the range ends at `len`; the caller guarantees as many elements at `x` and at each row.
+            // SAFETY: the range ends at `len`; this function's contract guarantees as many elements at `x` and at each row.
             return unsafe { rest(x, zero, rows, done..len, sums) };
         }
     }
-    // SAFETY: the range ends at `len`; the caller guarantees as many elements at `x` and at each row.
+    // SAFETY: the range ends at `len`; this function's contract guarantees as many elements at `x` and at each row.
     unsafe { rest(x, zero, rows, 0..len, [0; 4]) }
 }
 
@@ -223,10 +223,10 @@ impl Products for i8 {
     unsafe fn add(x: *const i8, zero: i32, w: *const i8, len: usize, sums: &mut [i32]) {
         #[cfg(kernel_isa = "mve")]
         if ZEROS.contains(&zero) && len > 0 && !sums.is_empty() {
-            // SAFETY: `len > 0`, and the caller guarantees `sums.len()` (not 0) lines of `len` elements at `x` and `w`.
+            // SAFETY: `len > 0`, and this function's contract guarantees `sums.len()` (not 0) lines of `len` elements at `x` and `w`.
             return unsafe { loops::lines_s8(x, w, len, sums.as_mut_ptr(), sums.len(), zero) };
         }
-        // SAFETY: `each_line` goes over `sums.len()` lines of `len` elements, which the caller guarantees at `x` and `w`.
+        // SAFETY: `each_line` goes over `sums.len()` lines of `len` elements, which this function's contract guarantees at `x` and `w`.
         each_line(x, w, len, sums, |x, w| unsafe { dot_s8(x, zero, w, len) });
     }
 
@@ -242,16 +242,16 @@ impl Products for i16 {
         if zero != 0 {
             // None of the models that have been seen come here.
             each_line(w, w, len, sums, |w, _| {
-                // SAFETY: `each_line` goes over `sums.len()` lines of `len` elements, which the caller guarantees at `w`.
+                // SAFETY: `each_line` goes over `sums.len()` lines of `len` elements, which this function's contract guarantees at `w`.
                 unsafe { sum_s16(w, len) }.wrapping_mul(zero).wrapping_neg()
             });
         }
         #[cfg(any(kernel_isa = "dsp", kernel_isa = "mve"))]
         if len > 0 && !sums.is_empty() && (HELIUM || len.is_multiple_of(4)) {
-            // SAFETY: `len > 0`, and the caller guarantees `sums.len()` (not 0) lines of `len` elements at `x` and `w`.
+            // SAFETY: `len > 0`, and this function's contract guarantees `sums.len()` (not 0) lines of `len` elements at `x` and `w`.
             return unsafe { loops::lines_s16(x, w, len, sums.as_mut_ptr(), sums.len()) };
         }
-        // SAFETY: `each_line` goes over `sums.len()` lines of `len` elements, which the caller guarantees at `x` and `w`.
+        // SAFETY: `each_line` goes over `sums.len()` lines of `len` elements, which this function's contract guarantees at `x` and `w`.
         each_line(x, w, len, sums, |x, w| unsafe { dot_s16(x, w, len) });
     }
 
@@ -308,12 +308,12 @@ unsafe fn sum_s16(row: *const i16, len: usize) -> i32 {
 #[inline(never)]
 unsafe fn dot_s8(x: *const i8, zero: i32, row: *const i8, len: usize) -> i32 {
     let (done, sums) = if PAIRS && ZEROS.contains(&zero) {
-        // SAFETY: `len / 4` groups of four are within the `len` elements that the caller guarantees at `x` and `row`.
+        // SAFETY: `len / 4` groups of four are within the `len` elements that this function's contract guarantees at `x` and `row`.
         (len & !3, unsafe { pairs_s8(x, zero, [row], len / 4) })
     } else {
         (0, [0])
     };
-    // SAFETY: the range ends at `len`; the caller guarantees as many elements at `x` and `row`.
+    // SAFETY: the range ends at `len`; this function's contract guarantees as many elements at `x` and `row`.
     let [sum] = unsafe { plain_s8(x, zero, [row], done..len, sums) };
     sum
 }
@@ -349,10 +349,10 @@ unsafe fn plain_s8<const N: usize>(
     mut sums: [i32; N],
 ) -> [i32; N] {
     for i in range {
-        // SAFETY: `i < range.end`, and the caller guarantees as many elements at `x`.
+        // SAFETY: `i < range.end`, and this function's contract guarantees as many elements at `x`.
         let x = i32::from(unsafe { x.add(i).read() }).wrapping_sub(zero);
         for (sum, row) in sums.iter_mut().zip(rows) {
-            // SAFETY: `i < range.end`, and the caller guarantees as many elements at each row.
+            // SAFETY: `i < range.end`, and this function's contract guarantees as many elements at each row.
             let w = i32::from(unsafe { row.add(i).read() });
             *sum = sum.wrapping_add(x.wrapping_mul(w));
         }
