@@ -269,7 +269,7 @@ fn difference(model: &Declaration, own: &Declaration) -> Option<AcceleratorFault
     found.next().map(|(_, fault)| fault)
 }
 
-/// A run with an accelerator. What is under way when it is dropped is stopped.
+/// A run with an accelerator. A step under way when it is dropped is stopped.
 struct Run<'r, 'a, A: Accelerator> {
     accelerator: &'a mut A,
     lent: Lent<'r>,
@@ -407,7 +407,7 @@ pub(crate) fn until_done(mut polls: u32, mut poll: impl FnMut() -> Result<Poll, 
     }
 }
 
-/// Visits an output in blocks. What is left over belongs to the last one: a byte by itself would be as the pattern is too often.
+/// Visits an output in blocks. The bytes left over belong to the last one: a byte by itself would be as the pattern is too often.
 pub(crate) fn each_block(output: &[Cell<u8>], visit: &mut dyn FnMut(&[Cell<u8>])) {
     let mut rest = output;
     while !rest.is_empty() {

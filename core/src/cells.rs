@@ -79,7 +79,7 @@ impl<'a, T: Element> Src<'a, T> {
     #[inline]
     pub fn get(self, i: usize) -> Option<T> {
         if i < self.len {
-            // SAFETY: in bounds, as just checked.
+            // SAFETY: `i < self.len`, as just checked.
             Some(unsafe { self.read(i) })
         } else {
             None
@@ -93,7 +93,7 @@ impl<'a, T: Element> Src<'a, T> {
             return None;
         }
         Some(Self {
-            // SAFETY: in bounds or at their end, as just checked.
+            // SAFETY: `start + len <= self.len`, as just checked.
             start: unsafe { self.start.add(start) },
             len,
             memory: PhantomData,
@@ -112,7 +112,7 @@ impl<'a, T: Element> Src<'a, T> {
     where
         T: 'a,
     {
-        // SAFETY: in bounds.
+        // SAFETY: the range ends at `self.len`.
         (0..self.len).map(move |i| unsafe { self.read(i) })
     }
 
@@ -127,7 +127,7 @@ impl<'a, T: Element> Src<'a, T> {
             memory: PhantomData,
         };
         let rest = Self {
-            // SAFETY: in bounds or at their end.
+            // SAFETY: `len * N <= self.len`.
             start: unsafe { self.start.add(len * N) },
             len: rest,
             memory: PhantomData,
@@ -262,7 +262,7 @@ impl<'s, const N: usize> Region<'s, N> {
     /// Tells the compiler what it cannot see.
     #[inline(always)]
     fn assume(&self) {
-        // SAFETY: `of` makes no other.
+        // SAFETY: `of` compares the address, a block is aligned to `ARENA_ALIGN` (asserted above), and `none` has `N == 0`: nothing else makes one.
         unsafe { core::hint::assert_unchecked(N == 0 || self.0.as_ptr().addr().is_multiple_of(ARENA_ALIGN)) };
     }
 }

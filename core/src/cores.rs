@@ -277,7 +277,7 @@ mod tests {
     /// Cores that only wait.
     struct Waiting;
 
-    // SAFETY: runs nothing.
+    // SAFETY: `run` returns without running anything: nothing overlaps.
     unsafe impl Cores for Waiting {
         fn count(&self) -> usize {
             0

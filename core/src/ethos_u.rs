@@ -162,7 +162,7 @@ fn payload_of<'w>(op: &Commands, weights: &'w [u8]) -> Option<(&'w [u8], Payload
     Some((bytes, payload(bytes).ok()?))
 }
 
-/// A run with an NPU. What is under way when it is dropped is stopped.
+/// A run with an NPU. A step under way when it is dropped is stopped.
 struct Run<'r, 'a, N: EthosU> {
     npu: &'a mut N,
     lent: Lent<'r>,

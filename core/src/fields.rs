@@ -2,7 +2,7 @@
 //!
 //! A derived `Deserialize` asks for one field after the other and looks at each answer for an error, which on a device is most of
 //! its code. A [`Fields`] never answers with one where it can go on: after a failure every further field reads as 0, and
-//! [`Fields::finish`] tells at the end. What is left for each field is a call and a store. Only what cannot be made up (the variant of
+//! [`Fields::finish`] tells at the end. For each field a call and a store are left. Only what cannot be made up (the variant of
 //! an enum) is an error at once.
 //!
 //! The format: `u8` and `i8` are a byte, `bool` and the tag of an `Option` 0 or 1, other unsigned integers varints of seven bits, low
@@ -22,7 +22,7 @@ pub(crate) struct Fields<'a> {
     failed: bool,
 }
 
-/// Why a value cannot be read. What failed is of no use to a device: load names the step.
+/// Why a value cannot be read. The field that failed is of no use to a device: load names the step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Malformed;
 
@@ -59,7 +59,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// The next value. What was missing of it reads as 0, until [`Fields::finish`] tells.
+    /// The next value. Missing bytes read as 0, until [`Fields::finish`] tells.
     pub(crate) fn value<T: Deserialize<'a>>(&mut self) -> Option<T> {
         let value = T::deserialize(&mut *self).ok();
         self.failed |= value.is_none();

@@ -107,7 +107,7 @@ impl Groups {
         self.reach.filter(|_| self.core.get() == ACCELERATOR)
     }
 
-    /// Adds an operand of the step. What the accelerator writes lies apart from what the same step reads, so that it can be seen whether it was written.
+    /// Adds an operand of the step. The accelerator's output lies apart from the same step's inputs, so that it can be seen whether it was written.
     pub(crate) fn add(&self, region: u8, offset: u32, bytes: u32, writes: bool) -> Meets {
         if self.cores == 0 || bytes == 0 {
             return Meets::Nothing;

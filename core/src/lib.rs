@@ -29,7 +29,7 @@
 //! # }
 //! ```
 //!
-//! [`Session::step`] advances a run step by step, so that a program can do other work in between. What follows is for those who change this crate; packers
+//! [`Session::step`] advances a run step by step, so that a program can do other work in between. The rest is for those who change this crate; packers
 //! and their tests turn the feature `pack` on, which shows the modules below and adds the writer of model files. From the bottom up:
 //!
 //! - [`cells`]: bytes as elements. With the kernels, [`Once`], the registers of [`cycles`] and runs on several cores the only place with `unsafe`.

@@ -55,7 +55,7 @@ impl<K: Kernels + Copy> Model<'_, K> {
         self.self_test_with(arenas, &mut [])
     }
 
-    /// Runs the file's self-test: one run after the other, from the state's initial value on. What the memory held is lost, the state too: sessions are
+    /// Runs the file's self-test: one run after the other, from the state's initial value on. The memory's contents are lost, the state too: sessions are
     /// opened after it.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use crate::board::cores as board;
 /// Bytes of stack of each core but the first.
 const STACK: usize = 64 << 10;
 
-/// What a core is to do with its index.
+/// Function that a core runs with its index.
 type Work = &'static (dyn Fn(usize) + Sync);
 
 #[repr(C, align(64))]
@@ -62,9 +62,9 @@ unsafe impl Cores for All {
     }
 
     fn run(&self, work: &(dyn Fn(usize) + Sync)) {
-        // SAFETY: no core has it any more when this returns.
+        // SAFETY: `run` returns when all cores have raised `DONE`, after which none uses the work: it does not outlive `work`.
         let job = unsafe { transmute::<&(dyn Fn(usize) + Sync), Work>(work) };
-        // SAFETY: no other core reads it before the next turn.
+        // SAFETY: the others read it after `TURN` is raised, below, and all have raised `DONE` of the turn before.
         unsafe { *JOB.0.get() = Some(job) };
         let turn = TURN.load(Ordering::Relaxed).wrapping_add(1);
         TURN.store(turn, Ordering::Release);
@@ -93,7 +93,7 @@ extern "C" fn work(index: usize) -> ! {
     loop {
         all.wait(&|| TURN.load(Ordering::Acquire) != turn);
         turn = TURN.load(Ordering::Acquire);
-        // SAFETY: written before the turn that was just seen.
+        // SAFETY: written by the first core before it raised the `TURN` that was just seen, with release and acquire, and not again before `DONE`.
         let job = unsafe { *JOB.0.get() };
         if let Some(job) = job {
             job(index);

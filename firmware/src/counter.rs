@@ -60,7 +60,7 @@ impl Counter {
 /// Two instructions a round on every core: decrement, branch.
 #[inline(never)]
 pub fn spin(rounds: u32) {
-    // SAFETY: uses one register.
+    // SAFETY: counts one register down; no memory and no stack.
     unsafe {
         #[cfg(target_arch = "arm")]
         asm!("2:", "subs {0}, {0}, #1", "bne 2b", inout(reg) rounds => _, options(nomem, nostack));

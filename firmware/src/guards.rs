@@ -14,7 +14,7 @@ const FORBIDDEN: usize = 4096;
 pub unsafe fn field(areas: &mut Areas, bytes: usize) -> Result<Option<&'static mut [u8]>, OutOfMemory> {
     let bytes = bytes.next_multiple_of(FORBIDDEN);
     let piece = areas.take(bytes + 3 * FORBIDDEN, Purpose::Arena)?;
-    // SAFETY: once for this piece.
+    // SAFETY: the piece was just taken, and this is its only call.
     let memory = unsafe { piece.bytes() };
     let skipped = memory.as_ptr().addr().wrapping_neg() % FORBIDDEN;
     let memory = memory.get_mut(skipped..).unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::stack;
 pub const ALIGN: usize = 64;
 const CANARY: u8 = 0xc5;
 const CANARY_BYTES: usize = 64;
-/// What a piece is filled with, so that the bytes written can be told from those that were not.
+/// Byte that a piece is filled with, so that the bytes written can be told from those that were not.
 const PAINT: u8 = 0xa7;
 
 unsafe extern "C" {
@@ -51,7 +51,7 @@ pub struct OutOfMemory {
     pub needed: u64,
     /// Bytes of the largest piece that is left.
     pub available: u64,
-    /// What for.
+    /// Purpose of the piece.
     pub purpose: Purpose,
 }
 
@@ -138,7 +138,7 @@ impl Piece {
             .flatten()
             .flat_map(|canary| canary..canary + CANARY_BYTES)
             .any(|address| {
-                // SAFETY: the canaries were written when the piece was taken.
+                // SAFETY: the canaries are this piece's own memory, written when it was taken; volatile, for a stray write may change them.
                 unsafe { ptr::read_volatile(ptr::with_exposed_provenance::<u8>(address)) != CANARY }
             });
         match (changed, self.purpose) {

@@ -11,7 +11,7 @@ unsafe extern "Rust" {
     fn arenite_firmware_main(exchange: &mut Exchange) -> i32;
 }
 
-/// What every board's start-up ends in.
+/// Runs the program; every board's start-up ends in this.
 pub(crate) fn run_program() -> ! {
     let Some(mut exchange) = Exchange::open() else {
         semihosting::process::exit(protocol::exit::IO)
@@ -56,7 +56,7 @@ fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     semihosting::process::exit(protocol::exit::PANIC)
 }
 
-/// What a fault handler knows; reports it and ends the program.
+/// Reports the registers of a fault, as its handler knows them, and ends the program.
 pub(crate) fn fault(pc: u64, lr: u64, sp: u64, cause: u64, address: u64) -> ! {
     if let Some(outside) = subject::under_way() {
         exchange::last_record(&outside);

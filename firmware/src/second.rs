@@ -35,7 +35,7 @@ const STACK: usize = 4 << 10;
 /// Vectors that it has: the stack, the start, and the faults.
 const VECTORS: usize = 16;
 
-/// What [`Second`] finds in `STATE`.
+/// Values that [`Second`] finds in `STATE`.
 const IDLE: u32 = 0;
 const GIVEN: u32 = 1;
 const DONE: u32 = 2;
@@ -44,7 +44,7 @@ const FAULT: u32 = 4;
 
 #[repr(C, align(128))]
 struct Shared<T>(UnsafeCell<T>);
-// SAFETY: see each.
+// SAFETY: the first core writes each before the second begins, or in turns by `STATE`, as its own comment says.
 unsafe impl<T> Sync for Shared<T> {}
 
 /// Written before the second core begins, and then its stack.
@@ -70,7 +70,7 @@ impl Second {
         // SAFETY: the second core does not run yet.
         unsafe { *TABLE.0.get() = table };
         listen();
-        // SAFETY: registers of the board.
+        // SAFETY: aligned words of the board's system control block, which this function alone writes.
         unsafe {
             barrier();
             write(SYSTEM_CONTROL + INITSVTOR1, TABLE.0.get().expose_provenance() as u32);
@@ -81,8 +81,8 @@ impl Second {
     }
 }
 
-// SAFETY: the second core touches a job while `STATE` is `GIVEN` and no longer; that is stored with release and loaded with acquire. What it faulted on
-// it touches no more. `stop` waits for that. The memory of the cores is one, without caches.
+// SAFETY: the second core touches a job while `STATE` is `GIVEN` and no longer; that is stored with release and loaded with acquire. It does not touch
+// a job any more that it faulted on. `stop` waits for that. The memory of the cores is one, without caches.
 unsafe impl Accelerator for Second {
     fn declaration(&self) -> Declaration {
         Declaration {
@@ -98,10 +98,10 @@ unsafe impl Accelerator for Second {
         if STATE.load(Ordering::Acquire) == FAULT {
             return Err(FAULT);
         }
-        // SAFETY: it is not used when the job is over; the second core sleeps.
+        // SAFETY: no step is under way, so the second core does not touch the place; it uses the job no more when that is over (`stop` waits).
         unsafe { *JOB.0.get() = Some(transmute::<Job<'_>, Job<'static>>(job)) };
         STATE.store(GIVEN, Ordering::Release);
-        // SAFETY: a register of the board.
+        // SAFETY: a word of the board's mailbox, to be written by either core.
         unsafe { write(MAILBOX + OTHER + SET, 1) };
         Ok(())
     }
@@ -127,7 +127,7 @@ unsafe impl Accelerator for Second {
     }
 }
 
-/// Where the second core begins. What it has for a stack is in its vectors.
+/// Where the second core begins. Its stack is in its vectors.
 extern "C" fn begin() -> ! {
     listen();
     loop {
@@ -136,11 +136,11 @@ extern "C" fn begin() -> ! {
             sleep(MAILBOX + OTHER);
             arenite_wait_end();
         }
-        // SAFETY: written before the state that was just seen.
+        // SAFETY: written by the first core before the `GIVEN` that was just seen, with release and acquire, and not again before `DONE`.
         let job = unsafe { &*JOB.0.get() };
         let done = job.as_ref().is_some_and(run);
         STATE.store(if done { DONE } else { CHANGED }, Ordering::Release);
-        // SAFETY: a register of the board.
+        // SAFETY: a word of the board's mailbox, to be written by either core.
         unsafe { write(MAILBOX + SET, 1) };
     }
 }
@@ -173,10 +173,10 @@ extern "C" fn fault() -> ! {
 
 extern "C" fn told() -> ! {
     STATE.store(FAULT, Ordering::Release);
-    // SAFETY: a register of the board.
+    // SAFETY: a word of the board's mailbox, to be written by either core.
     unsafe { write(MAILBOX + SET, 1) };
     loop {
-        // SAFETY: touches nothing.
+        // SAFETY: waits, and touches no memory and no register.
         unsafe { asm!("wfi", options(nomem, nostack)) };
     }
 }
@@ -202,7 +202,7 @@ fn sleep(mailbox: usize) {
 }
 
 fn barrier() {
-    // SAFETY: touches nothing.
+    // SAFETY: barriers alone: no memory is changed.
     unsafe { asm!("dsb", "isb", options(nostack)) };
 }
 

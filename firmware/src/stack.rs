@@ -46,7 +46,7 @@ pub(crate) fn arm_guard() {
 
 /// Whether the mark is still there.
 pub fn guard_intact() -> bool {
-    // SAFETY: as in `arm_guard`.
+    // SAFETY: the words lie in the reserved stack, far below the stack pointer.
     guard().all(|word| unsafe { ptr::read_volatile(word) } == PAINT)
 }
 
@@ -73,7 +73,7 @@ fn paint() {
 
 #[inline(never)]
 fn lowest_touched() -> usize {
-    // SAFETY: the words lie in the reserved stack.
+    // SAFETY: the words lie between the stack's end and the stack pointer: reserved memory, initialised by `paint`.
     words(limit(), pointer())
         .find(|&word| unsafe { ptr::read_volatile(word) } != PAINT)
         .map_or(limit(), |word| word.addr())

@@ -1,4 +1,4 @@
-//! What runs between forbidden bytes, for the record of a fault.
+//! Run between forbidden bytes, for the record of a fault.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -36,7 +36,7 @@ impl Watch for Watcher {
     }
 }
 
-/// What was running between forbidden bytes, as the handler of a fault records it.
+/// Returns the run between forbidden bytes, as the handler of a fault records it.
 pub(crate) fn under_way() -> Option<Record<'static>> {
     let [kernel, seed, operand, start] = SUBJECT.each_ref().map(|part| part.load(Ordering::Relaxed));
     ARMED.load(Ordering::Acquire).then_some(Record::Outside {

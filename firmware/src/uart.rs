@@ -48,12 +48,12 @@ impl Write for Uart {
 }
 
 fn read<T>(offset: usize) -> T {
-    // SAFETY: a register of the board's port.
+    // SAFETY: an aligned register of the board's port, which is always readable.
     unsafe { ptr::read_volatile(ptr::with_exposed_provenance(UART + offset)) }
 }
 
 fn write<T>(offset: usize, value: T) {
-    // SAFETY: a register of the board's port.
+    // SAFETY: an aligned register of the board's port, which this file alone writes.
     unsafe { ptr::write_volatile(ptr::with_exposed_provenance_mut(UART + offset), value) }
 }
 

@@ -76,7 +76,7 @@ fn main() {
     fs::write(out.join("windows.rs"), code).expect("OUT_DIR is writable");
 }
 
-/// What a NumPy file of version 1 holds: magic and version take 8 bytes, the header's length 2.
+/// Returns the elements of a NumPy file of version 1: magic and version take 8 bytes, the header's length 2.
 fn elements(path: &str) -> Vec<u8> {
     println!("cargo:rerun-if-changed={path}");
     let mut file = fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));

@@ -91,7 +91,7 @@ fn list(checkout: &Path, name: &str, files: &mut Vec<String>) -> Result<(), Box<
         let inner = entry
             .to_str()
             .ok_or_else(|| format!("{name}: a file's name is no text"))?;
-        // What cargo or an editor left there is no source.
+        // Files that cargo or an editor left there are no sources.
         if inner != "target" && !inner.starts_with('.') {
             list(checkout, &format!("{name}/{inner}"), files)?;
         }

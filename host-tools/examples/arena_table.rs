@@ -64,7 +64,7 @@ fn row(path: &Path, weights: Option<&str>) -> Result<String> {
     .to_string())
 }
 
-/// What `pack --target portable` plans, up to the plan.
+/// Returns the bodies that `pack --target portable` plans, up to the plan.
 fn bodies(path: &Path, weights: Option<&str>, in_place: bool) -> Result<Bodies> {
     let options = options(path, weights, in_place);
     let front = front::run(&options, &mut Dump::default(), &mut |_, _, _| {})?;

@@ -75,7 +75,7 @@ impl Pack {
         self
     }
 
-    /// Packs to `NAME.bin` in `OUT_DIR`, and tells cargo which files it was made of. What is wrong is an error of the build.
+    /// Packs to `NAME.bin` in `OUT_DIR`, and tells cargo which files it was made of. A fault is an error of the build.
     pub fn write(self, name: &str) {
         if let Err(error) = self.try_write(name) {
             // A message of cargo's is one line.

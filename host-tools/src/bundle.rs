@@ -11,7 +11,7 @@ pub use crate::joined::assemble;
 use crate::pack::{self, Options, Packed, Progress};
 use crate::report::Summary;
 
-/// What a bundle needs; all sizes in bytes.
+/// Memory that a bundle needs; all sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BundleSummary {
     /// Arena that serves every model in turn.

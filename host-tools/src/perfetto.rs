@@ -17,7 +17,7 @@ pub struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    /// Steps in their order: each core takes its own one behind the other, and all wait for each other at a barrier. What each takes is what it took alone.
+    /// Steps in their order: each core takes its own one behind the other, and all wait for each other at a barrier. Each takes the time that it took alone.
     pub fn of(bench: &'a Bench, view: &ModelView<'_>) -> Self {
         let (cores, of_steps) = view.cores().unwrap_or((1, &[]));
         let unit = Unit::of(bench);
@@ -51,7 +51,7 @@ impl<'a> Timeline<'a> {
         ends.max().unwrap_or(0)
     }
 
-    /// What a microsecond stands for.
+    /// Returns the unit that a microsecond stands for.
     pub fn unit(&self) -> &'static str {
         self.unit.name()
     }
@@ -87,7 +87,7 @@ impl<'a> Timeline<'a> {
     }
 }
 
-/// What a microsecond of the timeline stands for.
+/// Unit that a microsecond of the timeline stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Instructions,

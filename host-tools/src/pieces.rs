@@ -14,7 +14,7 @@ pub struct PiecesFile {
     file: ModelFile,
     /// Each of them.
     pub pieces: Vec<ModelFile>,
-    /// What it wants of a device's memory.
+    /// Memory that it wants of a device.
     pub sizes: Sizes,
 }
 
@@ -62,7 +62,7 @@ impl PiecesFile {
         }
         let sizes = match Stream::<_>::sizes(&mut Flash::of(file.bytes()), 0) {
             Ok(sizes) => sizes,
-            // What is wrong with a bundle, says whoever opens it.
+            // Faults of a bundle are reported by whoever opens it.
             Err(_) => return Ok(None),
         };
         let opened = File::open(path).map_err(|e| Error::io(path, "read the model", &e))?;

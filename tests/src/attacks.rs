@@ -1,4 +1,4 @@
-//! What the fuzz targets do.
+//! Functions behind the fuzz targets.
 //!
 //! One dialect's importer on arbitrary bytes: it must return; a network that it returns must be consistent, and pruning must leave it so.
 //! The runtime on an arbitrary model file or bundle: it refuses it, or runs it. The planner on an arbitrary instance: it refuses it, or its plan
@@ -114,7 +114,7 @@ pub fn blob(data: &[u8]) {
     );
 }
 
-/// What a file's header says, believed.
+/// Returns the receipt that a file's header states, believed.
 fn stated(bytes: &[u8]) -> Receipt {
     Stated::of(bytes).map_or_else(
         || Receipt {
@@ -197,7 +197,7 @@ fn run_twice(model: Model<'_>) {
             match session.step() {
                 Ok(Progress::Step { .. }) => {}
                 Ok(Progress::Done) => break,
-                // What fills the inputs is no index of a small table.
+                // Inputs filled with these bytes are no indices of a small table.
                 Err(RunError::OutOfRange { .. }) => break,
                 Err(error) => panic!("a loaded model does not run: {error}"),
             }

@@ -84,7 +84,7 @@ impl Browser {
         installed().is_some()
     }
 
-    /// What the page has asked for so far.
+    /// Returns the requests of the page so far.
     pub fn requests(&self) -> &[String] {
         &self.requests
     }
@@ -155,7 +155,7 @@ fn installed() -> Option<&'static str> {
     BROWSERS.into_iter().find(starts)
 }
 
-/// What comes from the browser, until it ends.
+/// Returns the messages from the browser, until it ends.
 fn messages(pipe: File) -> Receiver<Value> {
     let (to, from) = channel();
     std::thread::spawn(move || {

@@ -23,7 +23,7 @@ impl Exact {
         let Some(start) = NonNull::new(unsafe { alloc(layout) }) else {
             handle_alloc_error(layout);
         };
-        // SAFETY: as many bytes were allocated.
+        // SAFETY: `layout.size()` bytes were just allocated at `start`.
         unsafe { start.write_bytes(byte, layout.size()) };
         Self { start, len }
     }

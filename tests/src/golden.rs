@@ -72,7 +72,7 @@ fn bytes_of<T: LittleEndian>(value: T) -> Vec<u8> {
     value.little_endian()
 }
 
-/// What `pack INPUT -o FOLDER/… --target TARGET` asks for.
+/// Returns the options of `pack INPUT -o FOLDER/… --target TARGET`.
 pub fn options(input: &Path, folder: &Path, target: Target) -> Options {
     let output = folder
         .join(input.file_stem().expect("a name"))
@@ -87,7 +87,7 @@ pub fn options(input: &Path, folder: &Path, target: Target) -> Options {
 /// Packs a model for `target` into `folder`.
 ///
 /// # Errors
-/// What packing says.
+/// Errors of packing.
 pub fn packed(input: &Path, folder: &Path, target: Target) -> Result<ModelFile, arenite_host::Error> {
     let options = options(input, folder, target);
     pack(&options, &mut |_, _, _| {})?;
@@ -97,7 +97,7 @@ pub fn packed(input: &Path, folder: &Path, target: Target) -> Result<ModelFile, 
 /// [`packed`] with `--size`.
 ///
 /// # Errors
-/// What packing says.
+/// Errors of packing.
 pub fn packed_small(input: &Path, folder: &Path, target: Target) -> Result<ModelFile, arenite_host::Error> {
     let options = Options {
         size: true,
@@ -110,7 +110,7 @@ pub fn packed_small(input: &Path, folder: &Path, target: Target) -> Result<Model
 /// [`packed`] with `--keep-dead-channels`.
 ///
 /// # Errors
-/// What packing says.
+/// Errors of packing.
 pub fn packed_whole(input: &Path, folder: &Path, target: Target) -> Result<ModelFile, arenite_host::Error> {
     let options = Options {
         keep_dead_channels: true,
@@ -135,7 +135,7 @@ pub fn first_difference(a: &Restored, b: &Restored) -> Option<usize> {
     (0..a.bytes.len()).find(|&at| a.is_known(at) && b.is_known(at) && a.bytes[at] != b.bytes[at])
 }
 
-/// What differs between `got` and `expected`, if anything.
+/// Returns the difference between `got` and `expected`, if any.
 pub fn difference(dtype: DType, got: &[u8], expected: &[u8]) -> Option<String> {
     if dtype != DType::F32 {
         let at = got.iter().zip(expected).position(|(a, b)| a != b);

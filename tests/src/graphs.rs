@@ -1,6 +1,6 @@
-//! What a graph means, as an importer gives it: loops in f64 over the operators' definitions in `host-tools/graph/src/graph/op.rs`, before any pass.
+//! Meaning of a graph, as an importer gives it: loops in f64 over the operators' definitions in `host-tools/graph/src/graph/op.rs`, before any pass.
 //!
-//! It shares no code with passes, lowering and kernels, so that it can contradict them. What a trace means is judged elsewhere.
+//! It shares no code with passes, lowering and kernels, so that it can contradict them. The meaning of a trace is judged elsewhere.
 
 use arenite::ops::pointwise::{Function, SpecialOp};
 use arenite_host::Error;
@@ -15,7 +15,7 @@ type Values = ArrayD<f64>;
 /// The outputs for one run with these inputs.
 ///
 /// # Errors
-/// What reading the weights says.
+/// Errors of reading the weights.
 ///
 /// # Panics
 /// Where the graph has an operator that is not written down here.

@@ -1,4 +1,4 @@
-//! What the end-to-end tests share.
+//! Common code of the end-to-end tests.
 
 pub mod attacks;
 #[cfg(unix)]
@@ -67,7 +67,7 @@ pub fn skip(test: &str, reason: &str) {
 }
 
 /// Those of `all` that are this run's turn, of so many turns: builds that prove nearly the same go by the commit in a whole run of `cargo xtask test`, which
-/// says so in `ARENITE_TURN`; elsewhere it is all of them. What waits is said.
+/// says so in `ARENITE_TURN`; elsewhere it is all of them. Tests that wait say so.
 pub fn turns<T>(test: &str, turns: usize, all: impl IntoIterator<Item = T>) -> Vec<T> {
     let all: Vec<T> = all.into_iter().collect();
     let number = std::env::var("ARENITE_TURN").ok().and_then(|text| text.parse().ok());

@@ -10,7 +10,7 @@ use arenite::slots::{Layout, Slots, Unsigned};
 use arenite_host::board::protocol::serial::{Answer, FRAME_MAX, Inbox, ask, encode};
 use arenite_serial::{Device, InSlots, MemoryFlash, NoSlots, serve};
 
-/// What becomes of the bytes of one direction: the byte's index and the byte, to what arrives.
+/// Fault of one direction: from the byte's index and the byte to the bytes that arrive.
 pub type Fault = Box<dyn FnMut(usize, u8) -> Vec<u8> + Send>;
 
 /// A line that loses and changes nothing.

@@ -10,7 +10,7 @@ use arenite_host::model::{ModelFile, run};
 
 use crate::golden::packed;
 
-/// What became of a case.
+/// Outcome of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// All outputs are right.
@@ -172,7 +172,7 @@ impl Tensor {
         self.values.iter().flat_map(each).collect()
     }
 
-    /// What differs from bytes of `dtype`, if anything: integers by more than `steps`, reals by more than 1e-5 of the largest, or ONNX's own 1e-3 of
+    /// Returns the difference from bytes of `dtype`, if any: integers by more than `steps`, reals by more than 1e-5 of the largest, or ONNX's own 1e-3 of
     /// themselves; those that the case has in half precision by a step of it at the largest more.
     fn difference(&self, dtype: DType, got: &[u8], steps: f64) -> Option<String> {
         let width = dtype.bytes();

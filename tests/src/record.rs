@@ -1,4 +1,4 @@
-//! What is computed, on record: files beside the tests that are written anew where a change is meant.
+//! Results on record: files beside the tests that are written anew where a change is meant.
 
 use std::fmt::{self, Write};
 use std::path::Path;

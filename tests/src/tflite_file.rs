@@ -9,10 +9,10 @@ pub const INT8: u8 = 9;
 /// Truth values.
 pub const BOOL: u8 = 6;
 
-/// What TensorFlow alone knows, such as lists.
+/// Type of elements that TensorFlow alone knows, such as lists.
 pub const VARIANT: u8 = 14;
 
-/// What a field of a table holds.
+/// Value of a table's field.
 #[derive(Debug, Clone)]
 pub enum Field {
     /// A number, little-endian.

@@ -70,7 +70,7 @@ pub fn step_inputs(image: &[f32], label: i32, rate: f32) -> Vec<Vec<u8>> {
     vec![bytes(image), label.to_le_bytes().to_vec(), bytes(&[rate])]
 }
 
-/// What `--train` asks for.
+/// Returns the request of `--train`.
 pub fn request(loss: Loss, trainable: &[&str]) -> Option<Request> {
     Some(Request {
         loss,

@@ -113,7 +113,7 @@ fn trace<T: DeserializeOwned>() -> (Format, Registry) {
     }
     variants!(DType BinaryOp SpecialBinaryOp UnaryOp SpecialOp IntOp SpecialIntOp Comparison Form Reduction Interpolation SoftmaxKind Suppression Activated);
     let mut registry = tracer.registry().unwrap_or_else(|e| named(e));
-    // What was only asked for its variants goes.
+    // Types that were only asked for their variants go.
     let (mut kept, mut held) = (Vec::new(), Vec::new());
     let note = |format: &Format, held: &mut Vec<String>| {
         if let Format::TypeName(name) = format {

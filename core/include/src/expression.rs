@@ -14,7 +14,7 @@ pub(crate) struct Evaluated {
 /// Evaluates an expression.
 ///
 /// # Errors
-/// What is not taken, and what is.
+/// The part of the expression that is not supported, and the forms that are.
 pub(crate) fn evaluate(expression: TokenStream) -> Result<Evaluated, String> {
     let mut all = Evaluated::default();
     add(expression, &mut all)?;
@@ -24,7 +24,7 @@ pub(crate) fn evaluate(expression: TokenStream) -> Result<Evaluated, String> {
 fn add(expression: TokenStream, all: &mut Evaluated) -> Result<(), String> {
     let tokens: Vec<TokenTree> = expression.clone().into_iter().collect();
     match tokens.as_slice() {
-        // What a `macro_rules!` has matched comes in a group without delimiters.
+        // A fragment matched by a `macro_rules!` comes in a group without delimiters.
         [TokenTree::Group(group)] if matches!(group.delimiter(), Delimiter::None | Delimiter::Parenthesis) => {
             add(group.stream(), all)
         }

@@ -54,7 +54,7 @@ pub(crate) fn entry(bundle: &Aligned, name: &str) -> Result<Aligned, String> {
 /// The model in a file, checked.
 ///
 /// # Errors
-/// What a load refuses, and what only a loaded model has.
+/// Reasons for which a load refuses the file, and features that only a loaded model has.
 pub(crate) fn model(file: &Aligned) -> Result<Model<'_>, String> {
     if Bundle::is_bundle(file.bytes()) {
         return Err(

@@ -79,7 +79,7 @@ fn bundle(runtime: &TokenStream, path: Evaluated, entries: TokenStream) -> Resul
     Ok(all)
 }
 
-/// What is wrong, with the file's name.
+/// Returns the message of an error, with the file's name.
 fn naming(path: &str, reason: String) -> String {
     let name = Path::new(path)
         .file_name()

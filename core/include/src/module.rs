@@ -16,7 +16,7 @@ const TUPLE: usize = 4;
 /// Items of a checked model's module: constants, types, steps, and the network made of them. `shared`: where the weights of equal bytes stand, of a bundle.
 ///
 /// # Errors
-/// What no program can be made of.
+/// Models of which no program can be generated.
 pub(crate) fn items(model: &Model<'_>, file: &[u8], shared: Option<&str>) -> Result<String, String> {
     let header = model.header();
     let mut text = String::new();

@@ -20,7 +20,7 @@ use crate::target::Target;
 #[cfg_attr(not(feature = "pack"), expect(unreachable_pub, reason = "packers write it"))]
 pub const ACCELERATED: u8 = 0x82;
 
-/// The sections of a file whose header, length and checksum are right. What they say is not checked: that makes a
+/// The sections of a file whose header, length and checksum are right. Their contents are not checked: that makes a
 /// [`Model`](super::Model).
 #[derive(Debug, Clone, Copy)]
 pub struct Sections<'a> {

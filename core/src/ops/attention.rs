@@ -12,7 +12,7 @@ use crate::ops::size::{checked_size, size};
 
 operator! {
     /// `y[h, :] = sum over t of p[t] * values[g, t, :]`, `p = softmax over t of scale * query[h, :] . keys[g, t, :]`, `g = h / (heads / kv_heads)`, over the
-    /// first `position + 1` lines. What is behind them is not read. A position outside the capacity is refused.
+    /// first `position + 1` lines. Lines behind them are not read. A position outside the capacity is refused.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[cfg_attr(feature = "defmt", derive(defmt::Format))]
     pub struct AttentionF32<P> {

@@ -1,7 +1,7 @@
 //! The signal operators of TensorFlow Lite Micro that remember samples from run to run: delay, framer, stacker, overlap-add.
 //!
-//! There, samples go through ring buffers; here, each state is a window of the last samples that slides. What is read is the same, and no content of a state
-//! leads anywhere but to samples.
+//! There, samples go through ring buffers; here, each state is a window of the last samples that slides. The samples read are the same, and no content of a
+//! state leads anywhere but to samples.
 
 use serde::{Deserialize, Serialize};
 

@@ -237,7 +237,7 @@ fn exponentials(
 ) -> i32 {
     let mut sum = 0_i32;
     for (y, q) in out.iter().zip(row) {
-        // From -10 on: 9 bits of the table's index, and 7 bits beside it. What is scaled is not above 0.
+        // From -10 on: 9 bits of the table's index, and 7 bits beside it. The scaled value is not above 0.
         let place = scale(q).wrapping_add(65535).max(0) as usize;
         let index = (place >> 7) & 0x1FF;
         let [base, next] = [index, index + 1].map(|i| table.get(i).copied().unwrap_or(0));

@@ -1,9 +1,9 @@
 //! Two places for a model in flash, one in use and one to be written: updates after which a model is there, whatever happens. Feature `slots`.
 //!
 //! An update is written in pieces to the slot that is not in use, checked there as a load checks it, tested with the vectors that the file brings along
-//! (`pack --self-test`), and then started on trial. What was in use before stays where it is until the new model is confirmed by the program; one that is not
-//! confirmed within a number of starts, or does not load any more, gives way to it. Which slot counts stands in a journal of records; each step from one state
-//! to the next is one record, so that power may fail at any write or erase.
+//! (`pack --self-test`), and then started on trial. The model that was in use stays where it is until the new model is confirmed by the program; one that is
+//! not confirmed within a number of starts, or does not load any more, gives way to it. Which slot counts stands in a journal of records; each step from one
+//! state to the next is one record, so that power may fail at any write or erase.
 //!
 //! ```
 //! # use arenite::slots::{Layout, MappedFlash, SlotError, Slots, Unsigned};
@@ -57,7 +57,7 @@ impl<F: MappedFlash> MappedFlash for &mut F {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Layout {
-    /// The slots. What is flashed together with the program goes into the first.
+    /// The slots. The model that is flashed together with the program goes into the first.
     pub slots: [Range<u32>; 2],
     /// The journal, an even number of sectors. A record takes 32 bytes or a unit of writing, and each update four records or so.
     pub journal: Range<u32>,

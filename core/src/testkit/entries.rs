@@ -11,7 +11,7 @@ use crate::kernels::Backend;
 use crate::kernels::api::candidate::Candidate;
 use crate::kernels::table::{KernelId, kernels};
 
-/// The case of `seed` for a kernel of the table; `None` where this build has it not. What it has not is not compiled in: the kit has to fit small boards.
+/// The case of `seed` for a kernel of the table; `None` where this build has it not. Other kernels are not compiled in: the kit has to fit small boards.
 macro_rules! cases {
     ($($id:literal $variant:ident $backend:ident $kernel:ty;)*) => {
         fn case_of(kernel: KernelId, bench: &mut Bench<'_>, seed: u32) -> Option<Outcome> {

@@ -25,7 +25,7 @@ pub enum Ended {
     Caller,
 }
 
-/// What was generated.
+/// Tokens and text of one generation, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Generated {
@@ -48,7 +48,7 @@ pub fn context<K: Kernels>(model: &Model<'_, K>) -> Option<u32> {
 }
 
 /// Gives the model a prompt from position 0 on, and then its own tokens: up to `tokens` of them, whose text goes to `each`, which says false to stop.
-/// What earlier runs have left in the state is not read.
+/// State left by earlier runs is not read.
 ///
 /// The model has two inputs of one int32, `token` and `position`, and logits for its output.
 ///

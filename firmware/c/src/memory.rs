@@ -13,7 +13,7 @@ pub struct arenite_session {
     words: [usize; 24],
 }
 
-/// What lies in an [`arenite_session`].
+/// Contents of an [`arenite_session`].
 pub(super) struct Held {
     /// [`Held::OPEN`] where the session is one.
     mark: usize,
@@ -24,7 +24,7 @@ const _: () = assert!(size_of::<Held>() <= size_of::<arenite_session>());
 const _: () = assert!(align_of::<Held>() <= align_of::<arenite_session>());
 
 impl Held {
-    /// What memory that was never opened hardly holds.
+    /// Mark that memory which was never opened hardly holds.
     const OPEN: usize = 0x5E55_1034;
 
     /// # Safety
@@ -50,7 +50,7 @@ pub(super) unsafe fn held_mut<'a>(
 ) -> Result<&'a mut Session<'static, 'static, Linked>, arenite_code> {
     // SAFETY: `session` is null or points to initialised words that nothing else uses (fn docs).
     unsafe { held(session) }?;
-    // SAFETY: it was opened, so a session is there.
+    // SAFETY: the mark says that a session was written behind it; nothing else uses it for `'a` (fn docs).
     Ok(unsafe { &mut (*session.cast::<Held>()).session })
 }
 
@@ -66,11 +66,11 @@ pub(super) unsafe fn held<'a>(
         return Err(ARENITE_MISALIGNED);
     }
     let held = session.cast::<Held>();
-    // SAFETY: words of the caller's.
+    // SAFETY: not null and aligned, as just checked; the words are initialised, and nothing writes them (fn docs).
     if unsafe { (&raw const (*held).mark).read() } != Held::OPEN {
         return Err(ARENITE_NOT_OPEN);
     }
-    // SAFETY: it was opened, so a session is there.
+    // SAFETY: the mark says that a session was written behind it; nothing writes it for `'a` (fn docs).
     Ok(unsafe { &(*held).session })
 }
 
@@ -111,7 +111,7 @@ pub(super) unsafe fn give<T: Copy>(found: T, bytes: usize, place: *mut T, len: *
     if !place.is_aligned() || !len.is_aligned() {
         return ARENITE_MISALIGNED;
     }
-    // SAFETY: not null, aligned, and writable as the caller promises.
+    // SAFETY: not null and aligned, as just checked, and writable (fn docs).
     unsafe {
         place.write(found);
         len.write(bytes);

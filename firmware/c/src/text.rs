@@ -1,4 +1,4 @@
-//! What codes mean, for C.
+//! Meaning of codes, for C.
 
 use core::fmt::{self, Write};
 

@@ -22,7 +22,7 @@ static INPUTS: StaticCell<MaybeUninit<model::Input>> = StaticCell(UnsafeCell::ne
 
 #[entry]
 fn main() -> ! {
-    // SAFETY: `main` runs once.
+    // SAFETY: `main` runs once, and this is the only reference to `MEMORY`.
     let mut session = model::open(unsafe { &mut *MEMORY.0.get() });
     // SAFETY: numbers, for which zero bytes are valid; nothing writes them. Opaque, so that neither inputs nor outputs are known.
     let inputs: &model::Input = black_box(unsafe { (*INPUTS.0.get()).assume_init_ref() });

@@ -28,7 +28,7 @@ enum Stop {
 
 #[entry]
 fn main() -> ! {
-    // SAFETY: `main` runs once.
+    // SAFETY: `main` runs once, and these are the only references to both.
     let (arena, state) = unsafe { (&mut *ARENA.0.get(), &mut *STATE.0.get()) };
     let result = run(arena, state);
     // Opaque, so that neither errors nor outputs are optimised away.

@@ -1,4 +1,4 @@
-//! What the firmware under test and the host's runner say to each other.
+//! Messages between the firmware under test and the host's runner.
 //!
 //! The two share a directory through semihosting. The host writes [`REQUEST_FILE`] (one postcard-encoded [`Request`])
 //! and [`INPUT_FILE`]; the firmware appends postcard-encoded [`Record`]s to [`RECORD_FILE`] as things happen, so that
@@ -52,7 +52,7 @@ pub mod exit {
     pub const IO: i32 = 74;
 }
 
-/// What the host asks for.
+/// Request of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// [`PROTOCOL_VERSION`] of the sender.
@@ -152,7 +152,7 @@ pub struct Slots {
     pub update: u32,
 }
 
-/// What runs between forbidden bytes: a model's steps, or generated cases of every kernel of the build.
+/// Runs between forbidden bytes: a model's steps, or generated cases of every kernel of the build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guards {
     /// Bytes of the memory between the forbidden ones.
@@ -224,7 +224,7 @@ impl DumpEntry {
     }
 }
 
-/// What happened, in order.
+/// An event of the firmware; records come in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Record<'a> {
     /// The firmware is up.
@@ -282,7 +282,7 @@ pub enum Record<'a> {
         operand: u8,
         /// Its first byte, and not its last.
         start: bool,
-        /// What was found, in a word.
+        /// The finding, in a word.
         finding: &'a str,
     },
     /// A kernel computed something else than the reference; the next kernel follows.
@@ -360,7 +360,7 @@ pub enum Record<'a> {
         needed: u64,
         /// Bytes of the largest place left.
         available: u64,
-        /// What the piece is for.
+        /// Purpose of the piece.
         purpose: Purpose,
     },
     /// The inputs are not as long as the runs need.
@@ -456,7 +456,7 @@ pub enum During {
     Update,
 }
 
-/// What memory is wanted for.
+/// Purpose of a piece of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Purpose {
     /// An arena region.

@@ -1,4 +1,4 @@
-//! What the host and a board say to each other over a serial line, where no debugger carries files.
+//! Messages between the host and a board over a serial line, where no debugger carries files.
 //!
 //! The host asks and the board answers, one after the other. An [`Ask`] has a number and its [`Answer`] bears the same. Either is postcard of
 //! `(number, message)`, behind an [`Ask::Piece`] or [`Ask::Input`] its bytes, and a CRC-32, in a frame of COBS that ends with a zero: whatever a line drops or
@@ -23,7 +23,7 @@ pub const NAME_MAX: usize = 64;
 const CHECK: Crc<u32, Table<0>> = Crc::<u32, Table<0>>::new(&CRC_32_ISO_HDLC);
 const CHECK_BYTES: usize = 4;
 
-/// What the host asks for.
+/// Request of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
     /// Who is there: [`Answer::Board`]. Ends what was before.
@@ -75,7 +75,7 @@ pub enum Ask {
     },
 }
 
-/// What the board answers.
+/// Answer of the board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer<'a> {
     /// This one.
@@ -108,12 +108,12 @@ pub enum Answer<'a> {
     },
     /// The run is done.
     Ran {
-        /// What it took, in what the board counts.
+        /// Duration, in the unit that the board counts.
         count: u64,
     },
     /// A step is done.
     Stepped {
-        /// What it took, in what the board counts.
+        /// Duration, in the unit that the board counts.
         count: u64,
         /// Whether it was the last one.
         last: bool,
@@ -150,7 +150,7 @@ pub fn encode<T: Serialize>(number: u16, message: &T, bytes: &[u8], frame: &mut 
     length += bytes.len();
     let check = CHECK.checksum(plain.get(..length)?).to_le_bytes();
     plain.get_mut(length..length + CHECK_BYTES)?.copy_from_slice(&check);
-    // What COBS adds: a byte for each 254, and one.
+    // COBS adds a byte for each 254, and one.
     let length = length + CHECK_BYTES;
     if cobs::max_encoding_length(length) + 1 > FRAME_MAX {
         return None;
@@ -160,13 +160,13 @@ pub fn encode<T: Serialize>(number: u16, message: &T, bytes: &[u8], frame: &mut 
     Some(encoded + 1)
 }
 
-/// What was asked, and the bytes behind it; `None` where there is no such ask, as from another version.
+/// Returns the request, and the bytes behind it; `None` where there is no such ask, as from another version.
 pub fn ask(message: &[u8]) -> Option<(Ask, &[u8])> {
     let (ask, bytes) = postcard::take_from_bytes(message).ok()?;
     (bytes.is_empty() || matches!(ask, Ask::Piece { .. } | Ask::Input { .. })).then_some((ask, bytes))
 }
 
-/// What was answered; `None` where there is no such answer, as from another version.
+/// Returns the answer; `None` where there is no such answer, as from another version.
 pub fn answer(message: &[u8]) -> Option<Answer<'_>> {
     match postcard::take_from_bytes(message) {
         Ok((answer, [])) => Some(answer),
@@ -276,7 +276,7 @@ mod tests {
         frame[..length - 1].to_vec()
     }
 
-    /// What an inbox makes of these bytes and a zero.
+    /// Returns the number of the message that an inbox finds in these bytes and a zero.
     fn received(inbox: &mut Inbox, bytes: &[u8]) -> Option<u16> {
         assert!(
             bytes.iter().all(|&byte| inbox.push(byte).is_none()),

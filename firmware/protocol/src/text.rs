@@ -15,7 +15,7 @@ impl Text {
         Self(heapless::String::new())
     }
 
-    /// What `value` displays.
+    /// Returns the text that `value` displays.
     pub fn of(value: impl fmt::Display) -> Self {
         let mut text = Self::new();
         // A cut text is still a text.
@@ -23,7 +23,7 @@ impl Text {
         text
     }
 
-    /// What was written so far.
+    /// Returns the text written so far.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -20,7 +20,7 @@ const DATAX0: u8 = 0x32;
 const FIFO_CTL: u8 = 0x38;
 const FIFO_STATUS: u8 = 0x39;
 
-/// What `DEVID` holds.
+/// Value of `DEVID`.
 const DEVICE: u8 = 0xe5;
 const MEASURE: u8 = 1 << 3;
 const FULL_RES: u8 = 1 << 3;
@@ -47,7 +47,7 @@ pub enum Rate {
     Hz400 = 0xc,
 }
 
-/// What is measured at most, by the code in `DATA_FORMAT`.
+/// Largest measured acceleration, by the code in `DATA_FORMAT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "numbers")]
@@ -63,7 +63,7 @@ pub enum Range {
 pub struct Config {
     /// Readings a second.
     pub rate: Rate,
-    /// What is measured at most; a step is 1/256 g in each.
+    /// Largest measured acceleration; a step is 1/256 g in each.
     pub range: Range,
 }
 
@@ -80,7 +80,7 @@ pub enum Adxl345Error<E> {
     Bus(E),
     /// Another chip answers, or none on a bus that does not tell.
     WrongChip {
-        /// What it calls itself; an ADXL345 is 0xE5.
+        /// Identification of the chip; an ADXL345 is 0xE5.
         found: u8,
     },
 }
@@ -142,7 +142,7 @@ impl<R: Registers> Adxl345<R> {
     }
 }
 
-/// What a sample stands for, in g.
+/// Returns the acceleration of a sample, in g.
 pub fn g(sample: i16) -> f32 {
     f32::from(sample) / 256.0
 }

@@ -5,7 +5,7 @@ use embedded_hal::spi::{Operation, SpiDevice};
 
 /// A chip's registers.
 pub trait Registers {
-    /// What the bus fails with.
+    /// Error of the bus.
     type Error;
 
     /// Writes one.

@@ -1,11 +1,11 @@
-//! What a source of samples is.
+//! Sources of samples.
 
 use core::error::Error;
 use core::fmt;
 
 /// A source of samples in blocks.
 pub trait Samples {
-    /// What its device fails with.
+    /// Error of the device.
     type Error;
 
     /// Fills `block` with the next samples once there are as many; `false` where there are not yet. It does not wait.

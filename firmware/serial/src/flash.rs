@@ -27,7 +27,7 @@ impl<'m> MemoryFlash<'m> {
 
 const ERASED: u8 = 0xFF;
 
-/// What a [`MemoryFlash`] is asked for is not there, or not whole sectors or words.
+/// Error of a [`MemoryFlash`] for a range that is not there, or not whole sectors or words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outside(NorFlashErrorKind);
 

@@ -2,7 +2,7 @@
 //! --serial PORT`.
 //!
 //! [`serve`] wants a port that implements [`embedded_io`]'s traits, as UARTs of most HAL crates do, and memory; with [`InSlots`] it writes updates to flash
-//! too. What is said over the line is described in [`arenite_protocol::serial`].
+//! too. The messages over the line are described in [`arenite_protocol::serial`].
 //!
 //! ```
 //! # fn program<U: embedded_io::Read + embedded_io::Write>(mut uart: U, ticks: fn() -> u64) {
@@ -35,7 +35,7 @@ pub use flash::{MemoryFlash, Outside};
 use line::Line;
 pub use updates::{InSlots, NoSlots, Updates};
 
-/// What a board gives.
+/// Name, memory and functions that a board gives.
 pub struct Device<'a> {
     /// Its name, as the host prints it; of a longer one the first [`NAME_MAX`] bytes.
     pub name: &'a str,

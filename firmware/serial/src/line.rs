@@ -25,7 +25,7 @@ impl<'p, U: Read + Write> Line<'p, U> {
         }
     }
 
-    /// The next ask and its number; `None` where the port ended. What was asked before is answered again on the way.
+    /// The next ask and its number; `None` where the port ended. An ask that came before is answered again on the way.
     pub(crate) fn next(&mut self) -> Option<(u16, Ask)> {
         loop {
             let number = self.receive()?;
@@ -148,7 +148,7 @@ mod tests {
         frame[..length].iter().copied().map(Some).collect()
     }
 
-    /// What the port gives, to the asks that come of it; each is answered that it is done.
+    /// Returns the asks that come of the port's bytes; each is answered that it is done.
     fn asked(gives: &[Vec<Option<u8>>]) -> (Vec<(u16, Ask, Vec<u8>)>, usize) {
         let mut port = Port {
             gives: gives.concat().into(),

@@ -2,14 +2,14 @@
 
 use arenite::{ARENA_ALIGN, Kernels, MAX_REGIONS, MODEL_ALIGN, Model};
 
-/// What a model's first byte, an arena's and a state's are aligned to.
+/// Alignment of the first byte of a model, an arena and a state.
 const ALIGN: usize = if MODEL_ALIGN > ARENA_ALIGN {
     MODEL_ALIGN
 } else {
     ARENA_ALIGN
 };
 
-/// What is left behind the first aligned byte.
+/// Returns the memory from its first aligned byte on.
 pub(crate) fn aligned(memory: &mut [u8]) -> &mut [u8] {
     let skipped = memory.as_ptr().align_offset(ALIGN);
     memory.get_mut(skipped..).unwrap_or_default()

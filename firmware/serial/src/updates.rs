@@ -14,27 +14,27 @@ pub trait Updates<K: Kernels = All> {
     /// Begins with a file of so many bytes.
     ///
     /// # Errors
-    /// What the place says.
+    /// Errors of the place.
     fn begin(&mut self, length: u32) -> Result<(), Self::Error>;
     /// Its next bytes.
     ///
     /// # Errors
-    /// What the place says.
+    /// Errors of the place.
     fn write(&mut self, piece: &[u8]) -> Result<(), Self::Error>;
     /// Checks the file, runs its self-test in `memory`, and uses it from now on, on trial. Gives the self-test's runs.
     ///
     /// # Errors
-    /// What the place says.
+    /// Errors of the place.
     fn install(&mut self, memory: &mut [u8]) -> Result<u32, Self::Error>;
     /// Ends the trial: it works.
     ///
     /// # Errors
-    /// What the place says.
+    /// Errors of the place.
     fn confirm(&mut self) -> Result<(), Self::Error>;
     /// The model in use.
     ///
     /// # Errors
-    /// What the place says.
+    /// Errors of the place.
     fn model(&self) -> Result<Model<'_, K>, Self::Error>;
 }
 

@@ -27,7 +27,7 @@ static THEIRS: Memory<loaded::Memory> = Memory(UnsafeCell::new(loaded::Memory::n
 const RUNS: u32 = 3;
 
 fn main(_: &mut Exchange) -> i32 {
-    // SAFETY: `main` runs once.
+    // SAFETY: `main` runs once, and these are the only references to both.
     let (ours, theirs) = unsafe { (&mut *OURS.0.get(), &mut *THEIRS.0.get()) };
     match same(ours, theirs) {
         Ok(Some([opened, run, by_load])) => {

@@ -48,7 +48,7 @@ fn write(exchange: &mut Exchange, request: &Generate) -> Result<(), i32> {
     });
     let tokenizer = Tokenizer::of(&model).map_err(|error| refused(exchange, During::Load, &error))?;
 
-    // SAFETY: once a program.
+    // SAFETY: called once a program.
     let mut areas = unsafe { Areas::new(blob_range) };
     let mut take = |bytes, purpose| areas.take(bytes, purpose).map_err(|none| out_of_memory(exchange, none));
     let mut arenas: [Option<Piece>; MAX_REGIONS] = [const { None }; MAX_REGIONS];
@@ -63,7 +63,7 @@ fn write(exchange: &mut Exchange, request: &Generate) -> Result<(), i32> {
     let room = prompt.saturating_add(BESIDE).saturating_mul(size_of::<u32>());
     let room = take(room, Purpose::Arena)?;
 
-    // SAFETY: once for this piece.
+    // SAFETY: the piece was just taken, and gives its bytes once.
     let texts = unsafe { texts.bytes() };
     exchange
         .read_input(texts)
@@ -76,10 +76,10 @@ fn write(exchange: &mut Exchange, request: &Generate) -> Result<(), i32> {
         .map_err(|error| refused(exchange, During::Run, &error))?;
 
     let slices = arenas.each_ref().map(|piece| {
-        // SAFETY: once for each piece.
+        // SAFETY: the pieces were just taken, and each gives its bytes once.
         piece.as_ref().map_or(&mut [][..], |piece| unsafe { piece.bytes() })
     });
-    // SAFETY: once for this piece.
+    // SAFETY: the piece was just taken, and gives its bytes once.
     let session = Session::new(model, slices, unsafe { state.bytes() });
     let mut session = session.map_err(|error| refused(exchange, During::Session, &error))?;
     let room = context(session.model()).unwrap_or(u32::MAX);

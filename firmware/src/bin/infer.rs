@@ -71,7 +71,7 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
         return Err(exit::REFUSED);
     }
 
-    // SAFETY: once a program.
+    // SAFETY: called once a program.
     let mut areas = unsafe { Areas::new(blob_range) };
     let mut take = |bytes, purpose| areas.take(bytes, purpose).map_err(|none| out_of_memory(exchange, none));
     let mut arenas: [Option<Piece>; MAX_REGIONS] = [const { None }; MAX_REGIONS];
@@ -83,18 +83,18 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
     let state = take(model.state_bytes(), Purpose::State)?;
 
     let slices = arenas.each_ref().map(|piece| {
-        // SAFETY: once for each piece.
+        // SAFETY: the pieces were just taken, and each gives its bytes once.
         piece.as_ref().map_or(&mut [][..], |piece| unsafe { piece.bytes() })
     });
-    // SAFETY: once for this piece.
+    // SAFETY: the piece was just taken, and gives its bytes once.
     let session = Session::new(model, slices, unsafe { state.bytes() });
     let mut session = session.map_err(|error| refused(exchange, During::Session, &error))?;
 
     #[cfg(smp)]
-    // SAFETY: once, on the first core.
+    // SAFETY: called once a program, on the first core.
     let mut cores = unsafe { arenite_firmware::cores::All::wake() };
     #[cfg(all(accelerator, feature = "second"))]
-    // SAFETY: once, on the first core.
+    // SAFETY: called once a program, on the first core.
     let mut accelerator = unsafe { arenite_firmware::second::Second::wake() };
     #[cfg(all(accelerator, feature = "sme"))]
     let mut accelerator = arenite_firmware::sme::Sme::find();

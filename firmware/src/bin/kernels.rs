@@ -18,7 +18,7 @@ arenite_firmware::entry!(main);
 
 /// The cases' memory, which no stack here has room for.
 struct Static(UnsafeCell<Workspace>);
-// SAFETY: one thread of execution.
+// SAFETY: the program has one thread of execution, and `main` alone borrows it.
 unsafe impl Sync for Static {}
 static WORKSPACE: Static = Static(UnsafeCell::new(Workspace::new()));
 
@@ -33,7 +33,7 @@ fn main(exchange: &mut Exchange) -> i32 {
             version: PROTOCOL_VERSION,
             command: Command::Guards(request),
         }) => {
-            // SAFETY: the one reference to it.
+            // SAFETY: `main` runs once and returns with this: no other reference is made.
             let workspace = unsafe { &mut *WORKSPACE.0.get() };
             return guards::answer(exchange, &request, workspace)
                 .err()
@@ -50,7 +50,7 @@ fn main(exchange: &mut Exchange) -> i32 {
             return exit::IO;
         }
     };
-    // SAFETY: the one reference to it.
+    // SAFETY: `main` runs once, and the reference above is made only where it returns.
     let workspace = unsafe { &mut *WORKSPACE.0.get() };
     for &kernel in KernelId::ALL.iter().filter(|kernel| kernel.backend().available()) {
         let record = match command {

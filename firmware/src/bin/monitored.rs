@@ -30,7 +30,7 @@ static ARENA_BYTES: Memory<[u8; ARENA]> = Memory(UnsafeCell::new([0; ARENA]));
 static STATE_BYTES: Memory<[u8; STATE]> = Memory(UnsafeCell::new([0; STATE]));
 
 fn main(_: &mut Exchange) -> i32 {
-    // SAFETY: `main` runs once.
+    // SAFETY: `main` runs once, and these are the only references to both.
     let (arena, state) = unsafe { (&mut *ARENA_BYTES.0.get(), &mut *STATE_BYTES.0.get()) };
     match monitor(arena, state) {
         Ok(()) => exit::DONE,

@@ -90,7 +90,7 @@ fn fail(exchange: &mut Exchange, failure: Failure) -> i32 {
 /// Hands out an arena and a state, writes one byte beside one of them, and asks both whether they are intact.
 fn write_beside(exchange: &mut Exchange, purpose: Purpose, offset: i8) -> i32 {
     const BYTES: usize = 100;
-    // SAFETY: once a program; there is no blob.
+    // SAFETY: called once a program; there is no blob.
     let mut areas = unsafe { Areas::new((0, 0)) };
     let (Ok(arena), Ok(state)) = (areas.take(BYTES, Purpose::Arena), areas.take(BYTES, Purpose::State)) else {
         return exit::REFUSED;
@@ -99,7 +99,7 @@ fn write_beside(exchange: &mut Exchange, purpose: Purpose, offset: i8) -> i32 {
         Purpose::Arena => &arena,
         Purpose::State => &state,
     };
-    // SAFETY: once for this piece.
+    // SAFETY: the piece was just taken, and gives its bytes once.
     let start = unsafe { piece.bytes() }.as_mut_ptr().expose_provenance();
     let from = if offset < 0 { start } else { start + BYTES };
     let at = from.wrapping_add_signed(offset.into());

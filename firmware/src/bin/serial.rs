@@ -22,13 +22,13 @@ const FLASH: u32 = 2 * SLOT + JOURNAL;
 const MEMORY: usize = 8 << 20;
 
 fn main(_: &mut Exchange) -> i32 {
-    // SAFETY: once a program.
+    // SAFETY: called once a program.
     let mut areas = unsafe { Areas::new((0, 0)) };
     let mut take = |bytes| areas.take(bytes, Purpose::Arena);
     let (Ok(flash), Ok(memory)) = (take(FLASH as usize), take(MEMORY)) else {
         return exit::REFUSED;
     };
-    // SAFETY: once for each piece.
+    // SAFETY: each piece was just taken, and gives its bytes once.
     let (flash, memory) = unsafe { (flash.bytes(), memory.bytes()) };
     let layout = Layout {
         slots: [0..SLOT, SLOT..2 * SLOT],

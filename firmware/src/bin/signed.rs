@@ -1,4 +1,4 @@
-//! What a signature costs a device: instructions and stack of loading a signed model with its signature verified, and without looking at it.
+//! Cost of a signature on a device: instructions and stack of loading a signed model with its signature verified, and without looking at it.
 //!
 //! `ARENITE_MODEL` names a file that was signed with the secret key of RFC 8032, 7.1, test 1, which everybody knows.
 #![no_std]

@@ -51,7 +51,7 @@ fn keep(exchange: &mut Exchange, request: &Slots) -> Result<(), i32> {
         trials: 3,
     };
 
-    // SAFETY: once a program.
+    // SAFETY: called once a program.
     let mut areas = unsafe { Areas::new((0, 0)) };
     let mut take = |bytes, purpose| {
         let piece = areas.take(bytes, purpose);
@@ -60,10 +60,10 @@ fn keep(exchange: &mut Exchange, request: &Slots) -> Result<(), i32> {
     let [arena, state] = MEMORY;
     let copy = take((end(2) - start) as usize, Purpose::Arena)?;
     let (arena, state) = (take(arena, Purpose::Arena)?, take(state, Purpose::State)?);
-    // SAFETY: once for each piece.
+    // SAFETY: each piece was just taken, and gives its bytes once.
     let (copy_bytes, mut memory) = unsafe { (copy.bytes(), (arena.bytes(), state.bytes())) };
 
-    // SAFETY: once a program.
+    // SAFETY: called once a program.
     let spi = unsafe { Spi::start() };
     let flash = NorFlash::open(spi, CHIP).map_err(|error| refused(exchange, During::Load, &error))?;
     let shadow = Shadow::open(flash, start, copy_bytes).map_err(|error| refused(exchange, During::Load, &error))?;

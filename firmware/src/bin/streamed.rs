@@ -34,26 +34,26 @@ fn main(exchange: &mut Exchange) -> i32 {
 
 /// Carries out the request, whose model lies at that address of the flash; an error is the exit status of what has been recorded.
 fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
-    // SAFETY: once a program.
+    // SAFETY: called once a program.
     let spi = unsafe { Spi::start() };
     let mut flash = NorFlash::open(spi, CHIP).map_err(|error| refused(exchange, During::Load, &error))?;
     let start = u32::try_from(request.blob_address).unwrap_or(u32::MAX);
     let sizes = Network::sizes(&mut flash, start).map_err(|error| refused(exchange, During::Load, &error))?;
 
-    // SAFETY: once a program.
+    // SAFETY: called once a program.
     let mut areas = unsafe { Areas::new((0, 0)) };
     let mut take = |bytes: u32| {
         let piece = areas.take(bytes as usize, Purpose::Arena);
         piece.map_err(|none| out_of_memory(exchange, none))
     };
     let (arena, buffer) = (take(sizes.arena)?, take(sizes.buffer)?);
-    // SAFETY: once for each piece.
+    // SAFETY: each piece was just taken, and gives its bytes once.
     let (arena_bytes, buffer_bytes) = unsafe { (arena.bytes(), buffer.bytes()) };
 
     let counter = Counter::start();
     let before = flash.device().bytes();
     let mut opened = None;
-    // What opens it is moved into it.
+    // The parts that open it are moved into it.
     let mut parts = Some((flash, arena_bytes, buffer_bytes));
     let instructions = counter.count(&mut || {
         opened = parts

@@ -124,7 +124,7 @@ pub(crate) mod cores {
 
     /// Lets others run.
     pub(crate) fn give_way() {
-        // SAFETY: touches nothing.
+        // SAFETY: a hint, which touches no memory and no register.
         unsafe { asm!("yield", options(nomem, nostack)) };
     }
 }
@@ -152,7 +152,7 @@ pub(crate) mod timer {
     #[inline(always)]
     pub(crate) fn now() -> Reading {
         let count;
-        // SAFETY: reads a counter.
+        // SAFETY: copies a counter, which any exception level here may read.
         unsafe { asm!("mrs {}, pmccntr_el0", out(reg) count, options(nomem, nostack)) };
         count
     }
@@ -162,7 +162,7 @@ pub(crate) mod timer {
     }
 }
 
-/// What this core has of what programs for such boards are compiled with, by its identification registers (Arm ARM, D23.2): `ID_AA64ISAR0_EL1.DP`,
+/// Returns the features of this core that programs for such boards are compiled with, by its identification registers (Arm ARM, D23.2): `ID_AA64ISAR0_EL1.DP`,
 /// `ID_AA64ISAR1_EL1.I8MM`, `ID_AA64PFR1_EL1.SME`.
 #[cfg(identified)]
 pub(crate) fn cpu() -> arenite::Cpu {

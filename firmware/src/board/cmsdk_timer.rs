@@ -53,7 +53,7 @@ pub(crate) fn instructions(start: Reading, end: Reading) -> u64 {
 
 #[inline(always)]
 fn read(register: usize) -> u32 {
-    // SAFETY: a timer register of this board.
+    // SAFETY: `register` is one of this board's timer, an aligned word that is always readable.
     unsafe { ptr::read_volatile(ptr::with_exposed_provenance(register)) }
 }
 

@@ -19,13 +19,13 @@ const ATTRIBUTES: u64 = 1 << 10 | 0b11 << 8;
 
 #[repr(C, align(4096))]
 struct Tables(UnsafeCell<[[u64; ENTRIES]; TABLES]>);
-// SAFETY: one thread of execution.
+// SAFETY: the tables are written by `forbid` alone, on one core, before the unit reads them.
 unsafe impl Sync for Tables {}
 static MAP: Tables = Tables(UnsafeCell::new([[0; ENTRIES]; TABLES]));
 
 /// Forbids two pages around a field.
 pub(crate) fn forbid(pages: [Range<usize>; 2], _: Range<usize>) -> bool {
-    // SAFETY: the one reference to it; the unit is off.
+    // SAFETY: `forbid` is called once, so this is the only reference; the unit does not read them while it is off.
     let tables = unsafe { &mut *MAP.0.get() };
     let first = tables.as_ptr().addr() as u64;
     let mut used = 1;

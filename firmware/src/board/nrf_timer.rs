@@ -26,7 +26,7 @@ pub(crate) fn start() {
 #[inline(always)]
 pub(crate) fn now() -> Reading {
     write(TASKS_CAPTURE0, 1);
-    // SAFETY: a timer register of this board.
+    // SAFETY: a timer register of this board, an aligned word that is always readable.
     unsafe { ptr::read_volatile(ptr::with_exposed_provenance(CC0)) }
 }
 

@@ -123,7 +123,7 @@ pub(crate) mod cores {
 
     /// The first address of the words that make software interrupts pending, one for each hart.
     pub(super) const SOFTWARE_INTERRUPTS: usize = 0x0200_0000;
-    /// What memory is not by accident.
+    /// Value that memory does not have by accident.
     pub(super) const MAGIC: u32 = 0x5ac3_3ca5;
     /// Says that memory is cleared.
     pub(super) static READY: AtomicU32 = AtomicU32::new(0);
@@ -136,7 +136,7 @@ pub(crate) mod cores {
         // A hart that is not there keeps no interrupt.
         let there = |hart: &usize| {
             let word = ptr::with_exposed_provenance_mut::<u32>(SOFTWARE_INTERRUPTS + 4 * hart);
-            // SAFETY: a register of the board.
+            // SAFETY: a word of the board's interrupt controller, which this function alone writes.
             unsafe {
                 word.write_volatile(1);
                 word.read_volatile() & 1 == 1
@@ -149,7 +149,7 @@ pub(crate) mod cores {
 
     /// Lets others run: a hart that waits for an interrupt gives way in qemu, and goes on as one is pending.
     pub(crate) fn give_way() {
-        // SAFETY: touches nothing.
+        // SAFETY: waits, and touches no memory and no register.
         unsafe { asm!("wfi", options(nomem, nostack)) };
     }
 }
@@ -170,7 +170,7 @@ pub(crate) mod timer {
     #[inline(always)]
     pub(crate) fn now() -> Reading {
         let count;
-        // SAFETY: reads a counter.
+        // SAFETY: copies a counter, which machine mode may read.
         unsafe { asm!("rdinstret {}", out(reg) count, options(nomem, nostack)) };
         count
     }
@@ -180,7 +180,7 @@ pub(crate) mod timer {
     #[inline(always)]
     pub(crate) fn now() -> Reading {
         let (before, low, after): (u32, u32, u32);
-        // SAFETY: reads a counter's halves.
+        // SAFETY: copies a counter's halves, which machine mode may read.
         unsafe {
             asm!("rdinstreth {}", "rdinstret {}", "rdinstreth {}", out(reg) before, out(reg) low, out(reg) after,
                 options(nomem, nostack));

@@ -9,7 +9,7 @@ use arenite::bundle::{self, BUNDLE_ENTRY, BUNDLE_NAME, Located};
 use crate::error::StreamError;
 use crate::source::Source;
 
-/// What the directory says of all pieces.
+/// Common part of all pieces in the directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Directory {
     pub(crate) count: u32,

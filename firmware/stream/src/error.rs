@@ -10,7 +10,7 @@ use arenite::{LoadError, RunError, SessionError};
 pub enum StreamError<E> {
     /// The source: the flash, or the way to it. A run may be begun anew.
     Source(E),
-    /// What lies there does not begin as a model in pieces does, which `pack --region NAME=SIZE:stream` writes.
+    /// The bytes there do not begin as a model in pieces does, which `pack --region NAME=SIZE:stream` writes.
     NotAStream,
     /// Its directory is damaged.
     Directory,

@@ -1,8 +1,8 @@
 //! Models in a flash that is not memory-mapped.
 //!
 //! `pack --region spi=16M:stream` writes a network as pieces: models of a few steps each with the constants of these steps, which work in the same arena.
-//! A [`Stream`] reads one after the other into a buffer, where it is checked as every model is, and runs it. What a step leaves in the arena the next piece
-//! finds there, so nothing but constants is ever read, and each of them once a run.
+//! A [`Stream`] reads one after the other into a buffer, where it is checked as every model is, and runs it. The next piece finds
+//! the results of a step in the arena, so nothing but constants is ever read, and each of them once a run.
 //!
 //! [`NorFlash`] is a driver of SPI NOR flashes, which writes them as well (`embedded-storage`). Feature `slots`: `Shadow` keeps the slots of `arenite::slots`
 //! in one.

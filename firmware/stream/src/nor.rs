@@ -14,10 +14,10 @@ const READ: u8 = 0x03;
 const READ_FAR: u8 = 0x13;
 /// In the state: a write or an erase is under way.
 const BUSY: u8 = 1;
-/// What three bytes of an address reach.
+/// Bytes that three bytes of an address reach.
 const NEAR: u32 = 1 << 24;
 
-/// What is known of the chip.
+/// Identification of the chip, and its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chip {
     /// Maker, type and capacity, as the chip answers.
@@ -42,7 +42,7 @@ pub enum NorError<E> {
     Bus(E),
     /// Another chip answers, or none: a line that nobody holds reads as zeros or ones.
     WrongChip {
-        /// What it says.
+        /// Identification that the chip answers.
         found: [u8; 3],
     },
     /// It is busy, and stays so: a write or an erase that does not end.
@@ -85,7 +85,7 @@ impl<S: SpiDevice> NorFlash<S> {
         }
     }
 
-    /// What is known of the chip.
+    /// Returns the identification of the chip, and its size.
     pub fn chip(&self) -> Chip {
         self.chip
     }
@@ -110,7 +110,7 @@ impl<S: SpiDevice> NorFlash<S> {
         Err(NorError::Busy)
     }
 
-    /// What it says of itself.
+    /// Returns the status register of the chip.
     pub(crate) fn state(&mut self) -> Result<u8, NorError<S::Error>> {
         let mut state = [0];
         self.command(&[READ_STATE], &mut state)?;

@@ -60,7 +60,7 @@ impl<F: NorFlash> ReadNorFlash for Shadow<'_, F> {
     }
 }
 
-/// What slots write at once: a command for each byte would take many times as long.
+/// Bytes that slots write at once: a command for each byte would take many times as long.
 const PAGE: usize = 256;
 
 impl<F: NorFlash> NorFlash for Shadow<'_, F> {

@@ -2,7 +2,7 @@
 
 /// Where a model lies in pieces.
 pub trait Source {
-    /// What it fails with.
+    /// Error of the source.
     type Error;
 
     /// Reads from this offset on.

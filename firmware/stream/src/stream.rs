@@ -20,7 +20,7 @@ pub struct Stream<'b, S, K: Kernels = All> {
     count: u32,
     /// Where a piece is read to; the second one is empty where the buffer has no room for it.
     work: [&'b mut [u8]; 2],
-    /// What is in them.
+    /// Pieces that are in them.
     loaded: [Option<Loaded>; 2],
     /// The pieces that stay, as they lie in the source from here on.
     kept: &'b mut [u8],
@@ -50,7 +50,7 @@ enum Memory {
     Kept,
 }
 
-/// What a model in pieces wants, in bytes but for the pieces.
+/// Memory that a model in pieces wants, in bytes but for the pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     /// How many there are.
@@ -98,7 +98,7 @@ impl<'b, S: Source, K: Kernels> Stream<'b, S, K> {
             resident,
         } = directory;
         let [work, kept] = [largest, resident.end - resident.start].map(|bytes| bytes as usize);
-        // What stays lies behind the first piece, and the second one behind that.
+        // The kept pieces lie behind the first piece, and the second one behind those.
         let first = if kept > 0 { aligned(largest) as usize } else { work };
         let (first, rest) = buffer.split_at_mut_checked(first).ok_or_else(small)?;
         let (kept, rest) = rest.split_at_mut_checked(kept).ok_or_else(small)?;
@@ -149,7 +149,7 @@ impl<'b, S: Source, K: Kernels> Stream<'b, S, K> {
         Ok(stream)
     }
 
-    /// What the model at `start` of the source wants: the directory and the first piece's header are read.
+    /// Returns the memory that the model at `start` of the source wants: the directory and the first piece's header are read.
     ///
     /// # Errors
     /// See [`StreamError`].
@@ -249,7 +249,7 @@ impl<'b, S: Source, K: Kernels> Stream<'b, S, K> {
             start,
             ..
         } = self;
-        // What is read ahead goes where this piece is not.
+        // A piece that is read ahead goes where this piece is not.
         let (file, other, ahead_in) = match memory {
             Memory::First => (&**first, &mut **second, in_second),
             Memory::Second => (&**second, &mut **first, in_first),
@@ -271,7 +271,7 @@ impl<'b, S: Source, K: Kernels> Stream<'b, S, K> {
         if let Some((next, at, bytes)) = ahead {
             *ahead_in = None;
             let read = source.read_beside(at, bytes, &mut || ran = Some(session.run()));
-            // What does not come, or is damaged, is read again when it is next, and told then.
+            // A piece that does not come, or is damaged, is read again when it is next, and reported then.
             if let (Ok(()), Ok(receipt)) = (read, Receipt::of(bytes)) {
                 *ahead_in = Some(Loaded {
                     piece: next,

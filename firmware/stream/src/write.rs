@@ -21,7 +21,7 @@ const ERASE_FAR: u8 = 0x21;
 /// In the state: the next command may write or erase.
 const ENABLED: u8 = 2;
 
-/// What a write command reaches: behind its end it would go on at its start.
+/// Bytes that a write command reaches: behind its end it would go on at its start.
 const PAGE: u32 = 256;
 const SECTOR: u32 = 4096;
 const ERASED: u8 = 0xff;
@@ -105,7 +105,7 @@ impl<S: SpiDevice> nor_flash::NorFlash for NorFlash<S> {
             let command = self.addressed(WRITE, WRITE_FAR, at);
             self.change(&command, part)?;
             self.holds(at, part.iter().copied())?;
-            // What lies within the memory is of fewer bytes than a u32 counts.
+            // A range within the memory is of fewer bytes than a u32 counts.
             at += part.len() as u32;
             rest = behind;
         }

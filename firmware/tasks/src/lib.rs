@@ -17,7 +17,7 @@ arenite::include_model!(pub mod digits = env!("ARENITE_MODEL"), loaded);
 
 include!(concat!(env!("OUT_DIR"), "/images.rs"));
 
-/// What the classifier wants of a board.
+/// Functions that the classifier wants of a board.
 pub trait Board {
     /// The next image; `None` ends the program.
     fn image(&mut self) -> Option<&digits::Input>;

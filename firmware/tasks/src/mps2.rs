@@ -1,4 +1,4 @@
-//! What a peripheral access crate has of a chip, for as much of the AN386 image as these programs use: Arm's application note 386 lists the interrupts.
+//! Interrupts and timer of the AN386 image, as in a peripheral access crate, for as much as these programs use (interrupts: Arm's application note 386).
 
 use core::ptr;
 
@@ -20,7 +20,7 @@ pub enum Interrupt {
 
 pub use Interrupt as interrupt;
 
-// SAFETY: the numbers of the manual.
+// SAFETY: each number is that of its interrupt in the application note, below the highest of the controller.
 unsafe impl InterruptNumber for Interrupt {
     fn number(self) -> u16 {
         self as u16

@@ -30,13 +30,13 @@ impl Wires {
     }
 
     fn set(&self, register: usize, wires: u32) {
-        // SAFETY: a register of the board's controller.
+        // SAFETY: `register` is one of the board's controller at this address, an aligned word that one of these wires alone writes.
         unsafe { ptr::write_volatile(ptr::with_exposed_provenance_mut(self.0 + register), wires) }
         asm::delay(HALF);
     }
 
     fn data(&self) -> bool {
-        // SAFETY: a register of the board's controller.
+        // SAFETY: a register of the board's controller at this address, an aligned word that is always readable.
         let wires: u32 = unsafe { ptr::read_volatile(ptr::with_exposed_provenance(self.0)) };
         wires & DATA != 0
     }

@@ -1,7 +1,7 @@
 //! Boards and chips: the tables, the build of their firmware, runs in qemu, and what steps take at the worst. It takes model files and knows nothing of how
 //! they are made.
 
-// What only the programs use.
+// Items that only the programs use.
 #![cfg_attr(not(feature = "tools"), allow(dead_code))]
 // A full or closed stream must not end the program: everything is printed through `files::print`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]

@@ -36,7 +36,7 @@ const KEYS: [&str; 8] = [
     "share",
 ];
 
-/// What a file says of an accelerator.
+/// Contents of an accelerator's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accelerator {
     /// The file.
@@ -51,7 +51,7 @@ pub struct Accelerator {
     pub operators: Vec<&'static str>,
     /// The least work of an operator that it takes: multiply-accumulates, or elements of the output where there are none.
     pub least_work: u64,
-    /// What addresses of its operands are multiples of.
+    /// Required alignment of its operands' addresses, in bytes.
     pub alignment: u8,
     /// The regions that it reaches, by name; all where none is named.
     pub regions: Vec<String>,
@@ -66,18 +66,18 @@ pub struct Sharing {
     pub whole: BTreeSet<String>,
     /// Layers that are parts of others, by output channels: whether each is the accelerator's.
     pub sides: BTreeMap<String, bool>,
-    /// What they are parts of.
+    /// Channels of which they take a part.
     pub channels: Vec<Shared>,
 }
 
-/// What steps are handed to, and how.
+/// Accelerator that steps are handed to, with its rules.
 #[derive(Debug, Clone, Copy)]
 pub struct Handing<'a> {
     /// The accelerator.
     pub accelerator: &'a Accelerator,
-    /// What the file says of it.
+    /// Declaration in the accelerator's file.
     pub declared: Declaration,
-    /// What it leaves to the core.
+    /// Shares of the core.
     pub sharing: &'a Sharing,
 }
 
@@ -156,7 +156,7 @@ impl Accelerator {
         })
     }
 
-    /// What the file for this accelerator says of it, of an arena in regions of these names.
+    /// Returns the declaration in the file for this accelerator, for an arena in regions of these names.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for a region that the arena has not.
@@ -195,7 +195,7 @@ impl Accelerator {
     }
 }
 
-/// What an operator is called in the file.
+/// Returns the name of an operator in the file.
 fn operator(graph: &Graph, node: &Node) -> Option<&'static str> {
     Some(match &node.op {
         Op::Conv2d(attrs) => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Result of every fallible call in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What kind of trouble it is; scripts and tests match on this, people read the message.
+/// Class of an error; scripts and tests match on this, people read the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The input file is malformed or contradicts itself.
@@ -137,12 +137,12 @@ impl Error {
         self.0.place.as_deref()
     }
 
-    /// What was expected.
+    /// Returns the expectation that was not met.
     pub fn expectation(&self) -> Option<&str> {
         self.0.expected.as_deref()
     }
 
-    /// What to do.
+    /// Returns advice to the user.
     pub fn remedy(&self) -> Option<&str> {
         self.0.help.as_deref()
     }

@@ -1,6 +1,6 @@
-//! What the host tools of Arenite have in common: graphs, weights, programs and model files, how files are read and how a failure is told.
+//! Common parts of Arenite's host tools: graphs, weights, programs and model files, reading of files and reporting of errors.
 
-// What only the programs use.
+// Items that only the programs use.
 #![cfg_attr(not(feature = "tools"), allow(dead_code))]
 // A full or closed stream must not end the program: everything is printed through `files::print`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]

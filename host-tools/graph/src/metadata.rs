@@ -1,4 +1,4 @@
-//! What a blob says of itself to the host tools: names, shapes and counts that the device does not need.
+//! Metadata of a blob for the host tools: names, shapes and counts that the device does not need.
 
 use std::io::{Read, Write};
 
@@ -41,7 +41,7 @@ pub struct Metadata {
     pub training: Option<Box<ListMeta>>,
 }
 
-/// What is known of another list of steps of the same file, field by field as of the file's own.
+/// Metadata of another list of steps of the same file, field by field as of the file's own.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "as in `Metadata`")]
 pub struct ListMeta {
@@ -49,7 +49,7 @@ pub struct ListMeta {
     pub steps: Vec<StepMeta>,
     pub tensors: Vec<String>,
     pub ports: Vec<u32>,
-    /// What is trained.
+    /// Parameters that are trained.
     pub parameters: Vec<TrainedMeta>,
 }
 
@@ -70,7 +70,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Stands for no tensor: scratch, or a constant in the weights.
 pub const NO_TENSOR: u32 = u32::MAX;
 
-/// What is known of a step.
+/// Metadata of a step.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StepMeta {
     /// The operator's name in the trace.
@@ -111,12 +111,12 @@ pub struct CutStep {
     pub step: u32,
     /// Multiply-accumulates that are left.
     pub macs: u64,
-    /// What became of the channels of the tensor that it completes, where that has fewer.
+    /// Fates of the channels of the tensor that it completes, where that has fewer.
     pub channels: Option<Channels>,
 }
 
 impl Metadata {
-    /// What became of the channels of the tensor that `step` completes, where some were removed.
+    /// Returns the fates of the channels of the tensor that `step` completes, where some were removed.
     pub fn channels(&self, step: usize) -> Option<&Channels> {
         self.cut_step(step)?.channels.as_ref()
     }
@@ -241,7 +241,7 @@ impl Metadata {
     }
 }
 
-/// What made a file, as the first fields of the metadata say it in every version of the format.
+/// Origin of a file, from the first fields of the metadata, which are the same in every version of the format.
 #[derive(Debug, Clone)]
 pub struct Origin {
     /// Version of the packer.

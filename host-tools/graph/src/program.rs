@@ -13,7 +13,7 @@ use crate::graph::{Expr, Graph, TensorId};
 pub struct Program {
     /// The graph after all passes.
     pub graph: Graph,
-    /// What the blob is packed for.
+    /// Target that the blob is packed for.
     pub target: Target,
     /// Whether small code and weights are preferred over speed.
     pub size: bool,
@@ -74,7 +74,7 @@ pub struct Own {
     pub step: LoweredStep,
     /// Bytes of weights that it has for itself.
     pub bytes: u32,
-    /// What the accelerator and the core take for all of it, in the same terms; `None` where that is not known.
+    /// Cost of the whole step on the accelerator and on the core, in the same terms; `None` where that is not known.
     pub takes: Option<[u64; 2]>,
 }
 
@@ -90,9 +90,9 @@ pub struct Shared {
     pub name: String,
     /// Multiply-accumulates of the accelerator's part and of the core's.
     pub macs: [u64; 2],
-    /// What each of them takes for all of it ([`Own::takes`]).
+    /// Cost of the whole step on each of them ([`Own::takes`]).
     pub takes: [u64; 2],
-    /// What the one that takes longer takes for its part.
+    /// Cost of its part on the one that takes longer.
     pub longest: u64,
     /// Bytes of weights that are there for the core's part alone.
     pub bytes: u64,

@@ -38,12 +38,12 @@ enum Source {
     Nothing,
 }
 
-/// What to do about weights that are not what the network needs.
+/// Advice for weights that do not fit the network.
 pub const DAMAGED: &str = "the file is damaged, or belongs to another network: export the network and its weights anew";
 
 impl Weights {
-    /// What `--weights` says: `seeded:N`, or a file. `graph` is the imported one, before any pass, whose structure seeded weights
-    /// follow; every parameter of it must be there.
+    /// Returns the weights named by `--weights`: `seeded:N`, or a file. `graph` is the imported one, before any pass, whose structure seeded weights follow;
+    /// every parameter of it must be there.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for a malformed seed, [`ErrorKind::Io`] and [`ErrorKind::Weights`] for the file.

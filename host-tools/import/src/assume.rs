@@ -26,7 +26,7 @@ impl<'a> Assumptions<'a> {
         }
     }
 
-    /// What the user gave for `key`, if anything.
+    /// Returns the user's value for `key`, if any.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] where it does not read as a `T`.
@@ -51,7 +51,7 @@ impl<'a> Assumptions<'a> {
         Ok(Some(value))
     }
 
-    /// What the user gave for `key`, or the documented default with its reason. Recorded either way.
+    /// Returns the user's value for `key`, or the documented default with its reason. Recorded either way.
     ///
     /// # Errors
     /// As [`Assumptions::given`].

@@ -1,4 +1,4 @@
-//! What every importer shares: a graph under construction, whose shapes are inferred and bounded as it grows.
+//! Graph under construction, shared by all importers: its shapes are inferred and bounded as it grows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ pub(super) enum Weights {
 }
 
 impl Weights {
-    /// What the operator reads, of a value as traced.
+    /// Returns the operator's form of a value as traced.
     pub(super) fn of(&self, traced: Expr) -> Result<Arc<Expr>> {
         let (shape, perm) = match self {
             Weights::Same => return Ok(Arc::new(traced)),

@@ -6,7 +6,7 @@ use crate::graph::infer::broadcast;
 /// Most matrices of a product in batches.
 const MOST_MATRICES: usize = 4096;
 
-/// What an importer composes operators of.
+/// Primitives of which importers compose operators.
 pub(super) trait Compose {
     /// A tensor of the graph, or what is known of one.
     type Value: Clone;

@@ -23,7 +23,7 @@ const NODES: u64 = 1 << 15;
 /// Bytes of a file for each further node.
 const BYTES_OF_NODE: u64 = 8;
 
-/// What is left for one file.
+/// Work of folding that is left for one file.
 #[derive(Debug)]
 pub(super) struct FoldBudget {
     whole: Cell<u64>,
@@ -110,7 +110,7 @@ mod tests {
             text.contains("at most 134217728 bytes") && text.contains("of which 67109200 are left"),
             "{text}"
         );
-        // What is refused costs nothing.
+        // A refused request costs nothing.
         budget.take(&"float", &half, 4).unwrap();
         assert!(budget.take(&"float", &half, 4).is_err());
         budget.add(1 << 20);

@@ -1,4 +1,4 @@
-//! What every dialect has in common: what it is given and what it makes of it.
+//! Common part of all dialects: options and result of an import.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Result;
 use crate::graph::{Assumption, Graph};
 
-/// What an importer makes of a file.
+/// Result of an import.
 #[derive(Debug, Clone, Default)]
 pub struct Imported {
     /// The whole step: forward nodes, and everything else with its [`crate::graph::Role`].
@@ -48,7 +48,7 @@ pub struct SampleRun {
     pub outputs: Vec<(String, Vec<u8>)>,
 }
 
-/// What the user passes along with the file.
+/// Options that the user passes along with the file.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
     /// `--batch N`: the batch is rebuilt to N. Without it .tflite, .onnx and `trace.json` keep the batch that they state, and other traces are rebuilt to 1.

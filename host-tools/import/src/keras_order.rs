@@ -154,7 +154,7 @@ impl Work<'_, '_> {
             _ => 0,
         });
         self.trace.check_updates(trainable.sum())?;
-        // What each operator reads.
+        // Operands of each operator.
         let mut plan: HashMap<String, (Vec<String>, &Step)> = HashMap::new();
         for layer in &layers {
             let mut inputs = layer.inputs.clone();

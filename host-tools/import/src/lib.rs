@@ -2,7 +2,7 @@
 
 // A full or closed stream must not end the program: everything is printed through `files::print`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
-// What only some dialects use.
+// Items that only some dialects use.
 #![cfg_attr(
     not(all(
         feature = "chainer",
@@ -243,7 +243,7 @@ fn add_text(imported: &mut Imported, options: &ImportOptions) -> Result<()> {
     Ok(())
 }
 
-/// What to do about an error of a network in `dialect` that does not say: most are of files that are damaged, or contradict themselves.
+/// Adds advice to an error of a network in `dialect` that has none: most are of files that are damaged, or contradict themselves.
 pub fn remedied(error: Error, dialect: &str) -> Error {
     let help = match (error.kind(), dialect) {
         (ErrorKind::Weights, _) => weights::DAMAGED,

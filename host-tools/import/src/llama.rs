@@ -141,7 +141,7 @@ const MOST_LAYERS: usize = 1024;
 /// The network, of extents that are checked.
 ///
 /// # Errors
-/// What `values` says of a parameter.
+/// Errors of `values` for a parameter.
 pub(crate) fn network(
     name: &str,
     kind: &'static str,

@@ -21,7 +21,7 @@ const BASE: f32 = 10_000.0;
 /// How far numbers of a table may be from those of [`BASE`] to be the same, with what rounding in another order makes.
 const ALIKE: f32 = 1e-6;
 
-/// What a normalisation adds: the program has it, the file does not state it.
+/// Epsilon of a normalisation: the program has it, the file does not state it.
 const EPSILON: f32 = 1e-5;
 
 /// A header whose arrays are as long as the file.

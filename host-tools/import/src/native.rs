@@ -108,7 +108,7 @@ fn graph(
     }
     let mut unknown = Vec::new();
     for operator in &trace.operators {
-        // What is behind an operator of no known kind is looked at all the same, so that one message names them all.
+        // Operators behind one of no known kind are looked at all the same, so that one message names them all.
         let done = match work.operator(operator) {
             Ok(true) => Ok(()),
             Ok(false) => {

@@ -135,7 +135,7 @@ impl Vocabulary {
         }
     }
 
-    /// The rank of each piece: 0 is the best score, equal scores have equal ranks. What means something else than text is not joined to.
+    /// The rank of each piece: 0 is the best score, equal scores have equal ranks. Tokens that mean something else than text are not joined to.
     fn ranks(&self) -> Vec<u16> {
         let mut scores: Vec<f32> = self.pieces.iter().map(|piece| piece.score).collect();
         scores.sort_by(|a, b| b.total_cmp(a));

@@ -4,7 +4,7 @@
 //! graph -> passes -> channels -> lower -> memory -> emit
 //! ```
 
-// What only the programs use.
+// Items that only the programs use.
 #![cfg_attr(not(feature = "tools"), allow(dead_code))]
 // A full or closed stream must not end the program: everything is printed through `files::print`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]

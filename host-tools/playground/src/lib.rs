@@ -1,7 +1,7 @@
-//! What a page calls. `cargo xtask playground` makes the page; `page/worker.js` is the other end.
+//! Functions that a page calls. `cargo xtask playground` makes the page; `page/worker.js` is the other end.
 //!
 //! Everything passes through two buffers. The page writes what it has to say into the memory that `room` gives, calls, and reads
-//! the answer at `answer_at`. What is wrong is an answer as well; after a panic the page asks for `last_words` and starts anew.
+//! the answer at `answer_at`. An error is an answer as well; after a panic the page asks for `last_words` and starts anew.
 #![cfg(target_arch = "wasm32")]
 
 mod requests;
@@ -11,11 +11,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use arenite_host::files::system;
 
-/// What the page says.
+/// Bytes of the page's request.
 static ROOM: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-/// What it is answered.
+/// Bytes of the answer.
 static ANSWER: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-/// What a panic said.
+/// Message of a panic.
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
 fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

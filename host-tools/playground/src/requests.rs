@@ -1,4 +1,4 @@
-//! What the page may ask for, and the answers: the same library calls as behind `pack`, `arenite report` and `arenite run`.
+//! Requests of the page, and the answers: the same library calls as behind `pack`, `arenite report` and `arenite run`.
 
 use std::path::Path;
 

@@ -11,7 +11,7 @@ pub(crate) struct Block {
     address: u64,
     instructions: usize,
     bytes: u64,
-    /// What was executed right behind it in this interval; the last one found comes first, for a loop asks for the same again.
+    /// Blocks executed right behind it in this interval; the last one found comes first, for a loop asks for the same again.
     behind: Vec<(*const Block, u64)>,
 }
 
@@ -30,7 +30,7 @@ impl Block {
 /// All blocks, and the one that was entered last in this interval.
 pub(crate) struct Blocks {
     known: BTreeMap<(u64, usize), *mut Block>,
-    /// What stands before the first block of an interval.
+    /// Block that stands before the first one of an interval.
     start: *mut Block,
     last: *mut Block,
 }
@@ -86,7 +86,7 @@ impl Blocks {
     /// `edge ADDRESS INSTRUCTIONS ADDRESS INSTRUCTIONS COUNT`, of which the first two are `0 0` at the start of the interval.
     pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         for &block in self.known.values().chain([&self.start]) {
-            // SAFETY: a block of this list; all of them are leaked.
+            // SAFETY: a block of this list, all of which are leaked and used by this thread alone.
             let block = unsafe { &*block };
             for &(to, count) in &block.behind {
                 // SAFETY: what follows a block is one of this list as well.

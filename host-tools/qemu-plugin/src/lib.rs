@@ -116,7 +116,7 @@ struct State {
     written: Option<(u64, u64)>,
 }
 
-/// What a core does.
+/// State of a core.
 #[derive(Debug, Clone, Copy, Default)]
 struct Core {
     waits: bool,
@@ -134,7 +134,7 @@ struct Seen {
     at_begin: Counts,
 }
 
-/// What is counted of an instruction.
+/// Counts of an instruction.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 struct Counts {
@@ -354,7 +354,7 @@ unsafe fn watch(state: &mut State, instruction: *mut Instruction) {
 /// # Safety
 /// As [`watch`].
 unsafe fn bytes(instruction: *const Instruction) -> String {
-    // SAFETY: qemu returns as many bytes as the instruction has.
+    // SAFETY: qemu returns a pointer to as many bytes as the instruction has, valid while its block is translated (fn docs).
     let data =
         unsafe { std::slice::from_raw_parts(qemu_plugin_insn_data(instruction), qemu_plugin_insn_size(instruction)) };
     data.iter().map(|byte| format!("{byte:02x}")).collect()

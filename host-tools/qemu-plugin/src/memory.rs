@@ -29,7 +29,7 @@ pub(crate) struct Flash {
     data: Cache,
     last_code: Option<u64>,
     last_data: Option<u64>,
-    /// What it had to read.
+    /// Reads of the flash.
     pub(crate) reads: Reads,
 }
 

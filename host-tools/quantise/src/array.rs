@@ -277,7 +277,7 @@ pub(crate) fn not_an_array(wrong: &Wrong) -> Error {
     }
 }
 
-/// What an array says for one input.
+/// Values of an array for one input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Runs {
     /// Whether there was a leading axis for runs.

@@ -32,7 +32,7 @@ impl Portable {
     /// [`Target::X8664`], which takes a tenth of the time.
     ///
     /// # Errors
-    /// What no kernel computes.
+    /// Operators that no kernel computes.
     pub fn of(graph: Graph, weights: &Weights, target: Target) -> Result<Self> {
         let preferences = Preferences {
             target,

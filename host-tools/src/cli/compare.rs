@@ -40,7 +40,7 @@ pub(super) struct Args {
 
 #[derive(Serialize)]
 pub(super) struct Report {
-    /// What each file says of itself, as `arenite inspect --json`.
+    /// Summary of each file, as `arenite inspect --json`.
     models: [Summary; 2],
     /// Sizes and counts.
     figures: Vec<Figure>,
@@ -125,10 +125,10 @@ fn outcome(args: &Args, file: &ModelFile, arrays: &mut Arrays) -> Result<Outcome
     execute(file, args.on, &sequence.runs, how)
 }
 
-/// What two models have in common and what not.
+/// Returns the comparison of two models: their common parts and their differences.
 ///
 /// # Errors
-/// What reading their metadata says; outputs that are not as many.
+/// Errors of reading their metadata; outputs that are not as many.
 pub(super) fn report(a: &Side, b: &Side) -> Result<Report> {
     let models = [inspect::summary(&a.file)?, inspect::summary(&b.file)?];
     let mut names: Vec<&String> = models.iter().flat_map(|model| model.ops_final.keys()).collect();

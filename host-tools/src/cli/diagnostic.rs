@@ -30,12 +30,12 @@ pub(super) enum Style {
 }
 
 impl Style {
-    /// What suits standard error.
+    /// Returns the style that suits standard error.
     pub(super) fn of_stderr() -> Self {
         Self::of(io::stderr().is_terminal())
     }
 
-    /// What suits a stream that is a terminal or not.
+    /// Returns the style that suits a stream that is a terminal or not.
     pub(super) fn of(is_terminal: bool) -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let is_dumb = set("TERM").is_some_and(|term| term == "dumb");
@@ -94,7 +94,7 @@ struct Excerpt {
     source: String,
     /// One-based, in the file.
     line: usize,
-    /// What is meant, in bytes of `source`.
+    /// Range of the marked text, in bytes of `source`.
     meant: Range<usize>,
 }
 
@@ -109,7 +109,7 @@ fn excerpt(file: &Path, place: &str) -> Option<Excerpt> {
     place.find(&bytes, is_table)
 }
 
-/// What an error's place says: `line 3`, `line 3, column 5`, `line 3 (ops/2)`, `line 3, column 5 (ops/2)`, or a name before that.
+/// Position in an error's place: `line 3`, `line 3, column 5`, `line 3 (ops/2)`, `line 3, column 5 (ops/2)`, or a name before that.
 #[derive(Debug, PartialEq, Eq)]
 struct Place<'a> {
     line: usize,

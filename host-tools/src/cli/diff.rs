@@ -319,7 +319,7 @@ impl Comparison<'_> {
         } else {
             values.iter().copied().collect()
         };
-        // What nobody reads is not there to be compared.
+        // Elements that nobody reads are not there to be compared.
         let ours: Vec<f64> = (ours.iter().zip(known).zip(&theirs))
             .map(|((&ours, &known), &theirs)| if known { ours } else { theirs })
             .collect();

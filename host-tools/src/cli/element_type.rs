@@ -38,7 +38,7 @@ pub(super) struct ElementTypeOptions {
     target_snr: Option<f64>,
 }
 
-/// What they ask for together.
+/// Combined request of the options.
 #[derive(Debug, Default)]
 pub(super) struct ElementType {
     /// `--dtype`.
@@ -50,7 +50,7 @@ pub(super) struct ElementType {
 }
 
 impl ElementTypeOptions {
-    /// What they ask for.
+    /// Returns the request of these options.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for options that do not go together, [`ErrorKind::Unsupported`] for what is not built.

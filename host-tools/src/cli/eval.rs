@@ -21,7 +21,7 @@ use crate::page::Accuracy;
 use crate::report::grouped;
 use crate::{Error, Result};
 
-/// What stands for a place where answers were given.
+/// Name that stands for a place where answers were given.
 const REFERENCE: &str = "reference";
 /// The most classes that a confusion matrix is made for.
 const MAX_CLASSES: usize = 1 << 12;
@@ -71,7 +71,7 @@ struct Report {
     pairs: Vec<Pair>,
 }
 
-/// What one model answers in one place, or what the reference holds.
+/// Answers of one model in one place, or those of the reference.
 #[derive(Clone, Serialize)]
 struct Evaluation {
     /// The file; `reference` for answers that were given.

@@ -1,4 +1,4 @@
-//! What stands below the options in `--help`: examples, which a test parses, and the names that an option takes.
+//! Text below the options in `--help`: examples, which a test parses, and the names that an option takes.
 
 use arenite::Target;
 

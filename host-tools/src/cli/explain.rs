@@ -29,7 +29,7 @@ struct Report {
     code: String,
     error: &'static str,
     meaning: &'static str,
-    /// What the code counts: `step`, `port`, `input`, `region`.
+    /// Unit of the code's count: `step`, `port`, `input`, `region`.
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]

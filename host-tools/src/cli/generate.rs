@@ -51,7 +51,7 @@ pub(super) struct Args {
     timeout: u64,
 }
 
-/// What a text took.
+/// Cost of a generated text.
 struct Written {
     tokens: u32,
     runs: u32,
@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         timeout: Duration::from_secs(args.timeout),
     };
     let at = |e: Error| e.in_file(file.path());
-    // What a board would refuse is refused here, before anything is built.
+    // A prompt that a board would refuse is refused here, before anything is built.
     let tokenizer = Tokenizer::of(&model).map_err(|e| at(refused(e)))?;
     let mut room = vec![0; options.prompt.len() + 4];
     let tokens = tokenizer
@@ -242,7 +242,7 @@ fn on_board(
     })
 }
 
-/// What it took, in a line.
+/// Returns the line on the text's cost.
 fn told(written: &Written, model: &Model<'_>, view: &ModelView<'_>) -> Result<String> {
     let ended = match written.ended {
         protocol::Ended::Tokens => "as many as asked for".to_string(),
@@ -299,7 +299,7 @@ fn read_bytes(view: &ModelView<'_>, lines: u32) -> Result<[u64; 2]> {
     Ok([weights, cache])
 }
 
-/// What the runtime says of a text.
+/// Returns the runtime's error as one of the command, with advice.
 fn refused(error: TextError) -> Error {
     let told = Error::input(error.to_string());
     match error {

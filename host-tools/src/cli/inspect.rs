@@ -33,7 +33,7 @@ struct Report {
     input_sha256: String,
     format_version: u16,
     labels: Vec<String>,
-    /// What a signed file says of its signature, which is not verified here.
+    /// Envelope of a signed file, which is not verified here.
     #[serde(skip_serializing_if = "Option::is_none")]
     signature: Option<Signature>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ struct StepReport {
     op: String,
     kernel: &'static str,
     macs: u64,
-    /// What the step writes, where it is a whole tensor.
+    /// Tensor that the step writes, where it is a whole one.
     tensor: Option<String>,
     operands: Vec<OperandReport>,
 }
@@ -107,10 +107,10 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-/// What the file says of its model, its signature's bytes included, and the stacks of its kernels.
+/// Returns the summary in the file's metadata, its signature's bytes included, and the stacks of its kernels.
 ///
 /// # Errors
-/// What reading its metadata says.
+/// Errors of reading its metadata.
 pub(super) fn summary(file: &ModelFile) -> Result<Summary> {
     let view = file.view()?;
     let mut summary = view.summary()?;

@@ -98,7 +98,7 @@ impl Figures {
     }
 }
 
-/// What became of a figure.
+/// State of a figure beside its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
@@ -278,7 +278,7 @@ fn table(report: &Report<'_>) -> String {
     text + "\n"
 }
 
-/// What is wrong, a line each.
+/// Returns the complaints about the figures, a line each.
 fn complaints(report: &Report<'_>, benches: &[Bench], limits: &Limits, path: &Path) -> Vec<String> {
     let model = report.model;
     let mut lines: Vec<String> = benches

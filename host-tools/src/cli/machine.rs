@@ -77,7 +77,7 @@ impl FromStr for Machine {
 /// Whether `board` can run here.
 ///
 /// # Errors
-/// What is missing, with its remedy.
+/// Missing programs, with their remedies.
 pub(crate) fn ready(board: &Board) -> Result<()> {
     board::ready(board).map_err(Error::from)
 }

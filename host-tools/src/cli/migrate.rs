@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let migrated = migrate::migrate(file.whole(), UPGRADES).map_err(|e| e.in_file(&args.model))?;
     let io = |e: std::io::Error| Error::io(output.path(), "write the model", &e);
     let draft = output.draft_of(&migrated.bytes).map_err(io)?;
-    // What was converted passes what a new file passes.
+    // A converted file passes the checks of a new file.
     for model in ModelFile::all_of(draft.file(), output.path())? {
         pack::verify(&model, None, &mut unwatched)?;
     }

@@ -114,7 +114,7 @@ pub fn pack() -> ExitCode {
     run_to_the_end(pack::run)
 }
 
-/// What both programs take, for manuals and completions.
+/// Returns the commands of both programs, for manuals and completions.
 pub fn commands() -> [clap::Command; 2] {
     [pack::Args::command(), Cli::command()].map(examples::helped)
 }

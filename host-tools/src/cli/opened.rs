@@ -56,10 +56,10 @@ impl Opened {
         }
     }
 
-    /// What is counted by itself: steps, or pieces.
+    /// Returns the items that are counted one by one: steps, or pieces.
     ///
     /// # Errors
-    /// What reading the metadata says.
+    /// Errors of reading the metadata.
     pub(super) fn steps(&self) -> Result<Vec<StepMeta>> {
         match self {
             Self::Whole(file) => Ok(file.view()?.metadata()?.steps),

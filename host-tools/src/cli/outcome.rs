@@ -25,7 +25,7 @@ pub(crate) struct How {
     pub timeout: Duration,
 }
 
-/// What came out.
+/// Results of the runs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome {
     /// By run and output, raw little-endian bytes.
@@ -53,7 +53,7 @@ pub(crate) struct StepFigures {
     /// Wall time on the host; differs from run to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) nanoseconds: Option<u64>,
-    /// What a board at a serial port counts: cycles, for the most part.
+    /// Count of a board at a serial port: cycles, for the most part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) count: Option<u64>,
     pub(crate) macs: u64,
@@ -85,7 +85,7 @@ impl Outcome {
 /// Runs the model once for each element of `runs`, each the inputs in order, and shows on standard error how far that is.
 ///
 /// # Errors
-/// What loading says, what the board says, a wrong size of inputs.
+/// Errors of loading and of the board, a wrong size of inputs.
 pub(crate) fn execute(file: &ModelFile, machine: Machine, runs: &[Vec<Vec<u8>>], how: How) -> Result<Outcome> {
     let place = machine.name();
     let shown = Shown::new(&format!("starting on {place}"));

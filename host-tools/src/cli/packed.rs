@@ -1,4 +1,4 @@
-//! What `pack` says of its work, for people.
+//! Output of `pack` on its work, for people.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::channels::Removed;
 use crate::pack::Packed;
 use crate::report::Summary;
 
-/// What came of it, for people.
+/// Returns the text on the results of packing, for people.
 pub(super) fn text(packed: &[Packed], bundled: Option<&BundleSummary>, output: &Path) -> String {
     let mut text = String::new();
     for packed in packed {

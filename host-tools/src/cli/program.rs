@@ -1,4 +1,4 @@
-//! What the programs share: arguments in, an exit status out, and how results are printed.
+//! Common part of the programs: arguments in, an exit status out, and how results are printed.
 
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use super::planned;
 use crate::files::print;
 use crate::{Error, ErrorKind, Result, files};
 
-/// What the process ends with: the contract's exit status 1 where what was asked is done but its answer is no.
+/// Exit status of the process: the contract's exit status 1 where the command is done but its answer is no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Status 0.
@@ -86,7 +86,7 @@ pub(super) fn read<A: Parser>(words: impl IntoIterator<Item = OsString>) -> Resu
     })
 }
 
-/// What is said of a value that is no number: the standard library's words are for programmers.
+/// Returns the message for a value that is no number: the standard library's words are for programmers.
 fn no_number(error: &clap::Error) -> Option<String> {
     let source = error.source()?;
     let expected = match source.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {

@@ -1,5 +1,5 @@
-//! What long work shows of itself: its stage, how far that is, and about how long it still takes, in a line of standard error that is drawn again and again.
-//! On a terminal alone: a pipe or a file gets none of it. A caller in this process is told the same instead.
+//! Progress of long work: its stage, how far that is, and about how long it still takes, in a line of standard error that is drawn again and again. On a
+//! terminal alone: a pipe or a file gets none of it. A caller in this process is told the same instead.
 
 use std::cell::RefCell;
 use std::io::IsTerminal;

@@ -20,7 +20,7 @@ pub fn parse_size(option: &str, text: &str) -> Result<u64> {
     number.checked_mul(unit).filter(|&bytes| bytes > 0).ok_or_else(wrong)
 }
 
-/// What `--region` and `--fit` say.
+/// Request of `--region` and `--fit`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Regions {
     /// The memories of the arena, in order.
@@ -82,7 +82,7 @@ pub fn parse_regions(regions: &[String], fit: Option<&str>) -> Result<Regions> {
     Ok(found(memories, size))
 }
 
-/// What stands behind `:stream`: `,buffer=SIZE`, `,resident=SIZE`, either once.
+/// Parses the text behind `:stream`: `,buffer=SIZE`, `,resident=SIZE`, either once.
 fn parse_streamed(text: &str, flash: Region, how: &str) -> Result<Streamed> {
     let wrong = || {
         Error::new(ErrorKind::Usage, format!("--region {text}"))

@@ -152,7 +152,7 @@ impl Arrays {
 /// Reads the inputs' files; all must hold as many runs. Conversions are said on stderr.
 ///
 /// # Errors
-/// What reading says; [`ErrorKind::Input`] for missing inputs and for sequences of different lengths.
+/// Errors of reading; [`ErrorKind::Input`] for missing inputs and for sequences of different lengths.
 pub(super) fn read_inputs(given: &[Option<PathBuf>], inputs: &[Port<'_>], arrays: &mut Arrays) -> Result<Sequence> {
     let mut all: Vec<Runs> = Vec::new();
     for (path, port) in given.iter().zip(inputs) {

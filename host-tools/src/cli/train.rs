@@ -161,7 +161,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-/// What came of training.
+/// Result of training.
 #[derive(Default)]
 struct Trained {
     state: Vec<u8>,
@@ -289,7 +289,7 @@ impl Samples {
     /// Reads the files of all inputs.
     ///
     /// # Errors
-    /// What reading says; [`ErrorKind::Input`] for arrays of other shapes or of different lengths; [`ErrorKind::Usage`] for missing ones.
+    /// Errors of reading; [`ErrorKind::Input`] for arrays of other shapes or of different lengths; [`ErrorKind::Usage`] for missing ones.
     fn read(args: &Args, ports: &[Port<'_>]) -> Result<Self> {
         let rate = ports.iter().position(|port| port.name.starts_with(RATE));
         let rate = rate.ok_or_else(|| Error::input("the training step takes no learning rate").in_file(&args.model))?;

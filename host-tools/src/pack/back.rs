@@ -38,14 +38,14 @@ pub struct TrainingBack {
     pub program: Program,
     /// Where everything lies.
     pub placed: Placed,
-    /// What is trained.
+    /// Parameters that are trained.
     pub parameters: Vec<gradient::Parameter>,
 }
 
 /// Lowers a graph, orders its steps and places what they touch; `summary` hears of it. Layers spend flash where `spend` is given, but for those in it.
 ///
 /// # Errors
-/// What no kernel computes, and what does not fit.
+/// Operators that no kernel computes, and programs that do not fit.
 pub fn run(
     graph: Graph,
     weights: &Weights,
@@ -62,7 +62,7 @@ pub fn run(
 /// Places what the steps touch; `summary` hears of it.
 ///
 /// # Errors
-/// What does not fit.
+/// Programs that do not fit.
 pub fn place(
     mut program: Program,
     options: &Options,
@@ -132,7 +132,7 @@ pub fn place(
 /// Lowers, orders and places the steps of training beside those of inference, `back`; `summary` hears of it.
 ///
 /// # Errors
-/// What no kernel computes, and what does not fit.
+/// Operators that no kernel computes, and programs that do not fit.
 pub fn train(
     back: &mut Back,
     trained: Trained,
@@ -195,12 +195,12 @@ pub fn train(
     Ok(())
 }
 
-/// What steps are made with, beside the graph.
+/// Sources from which steps are made, beside the graph.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     /// The values of parameters.
     pub weights: &'a Weights,
-    /// What is asked for.
+    /// Options of the command.
     pub options: &'a Options,
     /// Layers spend flash where this is given, but for those in it.
     pub spend: Option<&'a BTreeSet<String>>,
@@ -209,7 +209,7 @@ pub struct Source<'a> {
 /// The steps of a graph in the order in which they run, every tensor by itself.
 ///
 /// # Errors
-/// What no kernel computes.
+/// Operators that no kernel computes.
 pub fn steps(
     graph: Graph,
     weights: &Weights,
@@ -234,7 +234,7 @@ pub fn steps(
 /// The steps of a graph in its own order.
 ///
 /// # Errors
-/// What no kernel computes.
+/// Operators that no kernel computes.
 pub fn lowered(graph: Graph, source: Source<'_>, progress: &mut Progress<'_>) -> Result<Program> {
     lowered_beside(graph, source, Constants::default(), progress)
 }
@@ -242,7 +242,7 @@ pub fn lowered(graph: Graph, source: Source<'_>, progress: &mut Progress<'_>) ->
 /// The same with constants behind those of another list of steps.
 ///
 /// # Errors
-/// What no kernel computes.
+/// Operators that no kernel computes.
 fn lowered_beside(
     graph: Graph,
     source: Source<'_>,
@@ -281,7 +281,7 @@ pub fn spends_flash(target: Target) -> bool {
     lower::spends_flash(target)
 }
 
-/// What the file says of the accelerator, where there is one.
+/// Returns the declaration in the accelerator's file, where there is one.
 fn declared(options: &Options) -> Result<Option<Declaration>> {
     let regions = request(options).regions;
     let names: Vec<&str> = regions.iter().map(|region| region.name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What a step takes on its target's cores, before there is a plan: what kernels are chosen by, and shares.
+//! Cost of a step on its target's cores, before there is a plan: kernels are chosen by it, and shares.
 
 use std::convert::Infallible;
 

@@ -96,7 +96,7 @@ pub(super) struct Part {
 /// can be as short.
 ///
 /// # Errors
-/// What lowering and reading the weights say.
+/// Errors of lowering and of reading the weights.
 pub(super) fn cut(
     (graph, whole): (&Graph, &Program),
     cuts: &Cuts,
@@ -136,7 +136,7 @@ pub(super) fn cut(
             _ => program.steps.push(step),
         }
     }
-    // What is copied by the tile is not copied once more.
+    // Results that the tiles copy are not copied once more.
     program.steps.retain(|step| match step.places()[..] {
         [_, Place::Tensor(from, _), ..] => step.kind != "concat" || !tiled.contains(&from),
         _ => true,
@@ -280,7 +280,7 @@ fn order(program: &mut Program, whole: &Program, parts: &HashMap<String, Part>) 
     program.steps = keyed.into_iter().map(|(_, step)| step).collect();
 }
 
-/// What computes a part of a layer, some pixels at a time, and copies them into the layer's output.
+/// Returns the steps that compute a part of a layer, some pixels at a time, and copy them into the layer's output.
 fn tiles(graph: &mut Graph, step: &LoweredStep, part: &Part, aside: usize) -> Result<Vec<LoweredStep>> {
     let [own, y] = part.outputs;
     let (tensor, element) = (graph.tensor(own).clone(), graph.tensor(own).dtype.bytes());

@@ -21,7 +21,7 @@ use crate::report::{Quantization, Summary};
 use crate::weights::Weights;
 use crate::{self_test, sign};
 
-/// What a file is written from, beside its steps.
+/// Sources of a file, beside its steps.
 pub(super) struct Sources {
     /// The values of the parameters.
     pub(super) weights: Weights,
@@ -125,7 +125,7 @@ fn envelope(options: &Options) -> u64 {
 /// The bytes of the file that these steps become, but for a self-test.
 ///
 /// # Errors
-/// What writing it says.
+/// Errors of writing it.
 pub(super) fn bytes(
     back: &Back,
     (keys, input_sha256): (&BTreeMap<String, String>, &str),
@@ -150,7 +150,7 @@ pub(super) fn bytes(
     Ok(sizes.model + envelope(options))
 }
 
-/// What the file says of itself; a device does not read it.
+/// Returns the metadata of the file; a device does not read it.
 fn metadata(back: &Back, keys: &BTreeMap<String, String>, input_sha256: &str, summary: &Summary) -> Result<Metadata> {
     let Back { program, placed, .. } = back;
     let owners = emit::Owners::new(program);
@@ -183,7 +183,7 @@ fn training(back: &Back) -> Option<emit::Training<'_>> {
     })
 }
 
-/// What the file says of its steps of training.
+/// Returns the metadata of the file's steps of training.
 fn list_metadata(training: &TrainingBack) -> Result<ListMeta> {
     let TrainingBack {
         program,
@@ -208,7 +208,7 @@ fn list_metadata(training: &TrainingBack) -> Result<ListMeta> {
     })
 }
 
-/// What a file holds of a summary: it lies in a device's flash.
+/// Returns the part of a summary that a file holds: it lies in a device's flash.
 pub(super) fn in_file(summary: &Summary) -> Summary {
     Summary {
         dead_channels: summary.dead_channels.filter(|&removed| removed != Removed::default()),

@@ -41,7 +41,7 @@ pub struct Front {
     pub keys: BTreeMap<String, String>,
     /// Repairs, unused weights and other oddities.
     pub warnings: Vec<String>,
-    /// What is known by now.
+    /// Summary of the facts known by now.
     pub summary: Summary,
     /// The hash of the input file.
     pub input_sha256: String,
@@ -50,7 +50,7 @@ pub struct Front {
 /// Reads the input and runs all passes.
 ///
 /// # Errors
-/// What the importer, the weights file, the check of the graph or a pass says.
+/// Errors of the importer, the weights file, the check of the graph or a pass.
 pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> Result<Front> {
     // Read once: a pipe has nothing to give a second time.
     let content = import::read(&options.input)?;
@@ -198,8 +198,8 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     })
 }
 
-/// What comes behind the choice of element types: those of the network's inputs and outputs, and dead channels go. Whether the former were changed, and the
-/// network with all of its channels where some went.
+/// Runs the passes behind the choice of element types: those of the network's inputs and outputs, and dead channels go. Returns whether the former were
+/// changed, and the network with all of its channels where some went.
 fn last_passes(
     graph: &mut Graph,
     grid: Option<Grid>,
@@ -218,7 +218,7 @@ fn last_passes(
     let mut whole = None;
     // Factors are of parts of whole filters.
     let cut = graph.low_bits.values().all(|bits| bits.group.is_none());
-    // What is cut is compared by runs of both networks.
+    // A network with removed channels is compared with the whole one by runs of both.
     if !options.keep_dead_channels && cut && !facts::has_commands(graph) {
         whole = Some(graph.clone());
         let block = select::channels_at_a_time(options.target, options.size);

@@ -123,7 +123,7 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
     Ok((packed, draft))
 }
 
-/// Refuses to write over what the options name. What the trace names besides is known only when it is read.
+/// Refuses to write over what the options name. Further files that the trace names are known only when it is read.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Usage`].

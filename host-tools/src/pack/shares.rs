@@ -23,7 +23,7 @@ use crate::weights::Weights;
 /// a byte first. `None` where nothing is to be shared.
 ///
 /// # Errors
-/// What packing without parts says.
+/// Errors of packing without parts.
 pub(super) fn choose(
     graph: &Graph,
     weights: &Weights,

@@ -27,7 +27,7 @@ use crate::pieces::{self, Flash};
 use crate::program::{LoweredStep, Place, Program};
 use crate::report::{Pieces, Summary};
 
-/// What cannot be read in pieces.
+/// Refuses options and networks that cannot be read in pieces.
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`], [`ErrorKind::Usage`].
@@ -123,7 +123,7 @@ pub(super) fn cut(
 
     summary.ops_final.clear();
     describe::add_program(summary, &made.back.program, &made.back.placed);
-    // What is known of the steps of the whole is not of these.
+    // Figures of the whole's steps are not those of these.
     summary.stack_bytes.clear();
     summary.load_stack_bytes.clear();
     summary.instructions_at_most.clear();
@@ -147,7 +147,7 @@ pub(super) fn cut(
     Ok(draft)
 }
 
-/// What pieces are made of.
+/// Sources from which pieces are made.
 struct Cutter<'a> {
     graph: Graph,
     source: Source<'a>,
@@ -170,7 +170,7 @@ struct Made {
     stay: BTreeSet<usize>,
 }
 
-/// What a layer of which more than one pixel is cut computes aside, at most, in bytes: little copying first, then little memory.
+/// Limits of the memory aside of a layer of which more than one pixel is cut, in bytes: little copying first, then little memory.
 const ASIDE: [usize; 2] = [16 << 10, 1 << 10];
 
 /// How often layers are cut finer before it is given up.
@@ -203,7 +203,7 @@ impl Cutter<'_> {
             match self.cut_with(&order, aside, (&mut cuts, &mut whole), summary, progress) {
                 Ok(made) if best.as_ref().is_none_or(|best| arena(&made) < arena(best)) => best = Some(made),
                 Ok(_) => {}
-                // What has no place with the one may have one with the other.
+                // A network without a place with the one may have one with the other.
                 Err(e) if e.kind() == ErrorKind::DoesNotFit => {
                     refused = refused.or(Some(e));
                     (cuts, whole) = before;

@@ -76,7 +76,7 @@ fn computes_in_f32(graph: &Graph) -> bool {
 /// A network behind all passes as a file of portable kernels, which is gone with what is returned.
 ///
 /// # Errors
-/// What no kernel computes.
+/// Operators that no kernel computes.
 pub fn portable(graph: Graph, weights: &Weights) -> Result<ModelFile> {
     Ok(Portable::of(graph, weights, Target::Portable)?.file)
 }

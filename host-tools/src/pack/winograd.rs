@@ -20,7 +20,7 @@ use crate::weights::Weights;
 /// would pass `--max-flash`. `None` where nothing is spent.
 ///
 /// # Errors
-/// What packing without them says.
+/// Errors of packing without them.
 pub(super) fn choose(
     graph: &Graph,
     weights: &Weights,

@@ -1,4 +1,4 @@
-//! What the page's script reads: a model as one object of JSON.
+//! Data of the page's script: a model as one object of JSON.
 
 use std::collections::BTreeSet;
 
@@ -269,7 +269,7 @@ fn ports(ports: &[Port<'_>], owners: &[u32], output: bool) -> Vec<PagePort> {
     ports.collect()
 }
 
-/// What packing assumed, left out and removed.
+/// Returns the rows on the assumptions of packing, and on all that it left out and removed.
 fn made(summary: &Summary) -> Vec<[String; 2]> {
     let counts = |of: &std::collections::BTreeMap<String, usize>| {
         let counts: Vec<String> = of.iter().map(|(kind, n)| format!("{n} {kind}")).collect();

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What the page shows beyond the file itself.
+/// Parts of the page beyond the file itself.
 #[derive(Debug, Clone, Default)]
 pub struct Extra {
     /// The text of the imported trace.

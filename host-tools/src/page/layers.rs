@@ -35,7 +35,7 @@ pub(super) fn draw(count: usize, edges: &[[usize; 2]]) -> Drawing {
     for &[from, to] in &sorted {
         layer[to] = layer[to].max(layer[from] + 1);
     }
-    // What hangs on nothing else stands right above what needs it.
+    // A node that hangs on nothing else stands right above its reader.
     let fed: BTreeSet<usize> = sorted.iter().map(|&[_, to]| to).collect();
     for node in (0..count).filter(|node| !fed.contains(node)) {
         let next = sorted

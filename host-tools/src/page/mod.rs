@@ -39,7 +39,7 @@ pub struct Subject<'a> {
     pub view: &'a ModelView<'a>,
     /// Its summary.
     pub summary: &'a Summary,
-    /// What is known beyond it.
+    /// Facts beyond the file.
     pub extra: &'a Extra,
 }
 

@@ -25,7 +25,7 @@ pub(super) fn edges(steps: &[PageStep], inputs: &[PagePort], outputs: &[PagePort
         }
         for (owner, operand) in owned().filter(|(_, o)| matches!(o.access, Access::Write | Access::Update)) {
             let new = Written::new(owner, operand.place, operand.bytes, node);
-            // What is gone is read by nobody.
+            // An overwritten value is read by nobody.
             written.retain(|w| !new.covers(w));
             written.push(new);
         }

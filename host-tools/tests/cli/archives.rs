@@ -1,4 +1,4 @@
-//! Archives of weights (`.npz`) whose directory contradicts them. What is read of an archive is said: two arrays of one name are refused by their name, so
+//! Archives of weights (`.npz`) whose directory contradicts them. Messages show which entries are read: two arrays of one name are refused by their name, so
 //! that one which is refused for that was read to its end.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! What each command does when all is well, and the usual refusals.
+//! Effects of each command when all is well, and the usual refusals.
 
 use std::fs;
 use std::path::Path;

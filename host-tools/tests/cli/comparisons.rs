@@ -1,4 +1,4 @@
-//! What `diff` and `eval` find, against answers made by hand.
+//! Findings of `diff` and `eval`, against answers made by hand.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -375,7 +375,7 @@ fn a_watched_network_is_packed_again_when_it_changes() {
         row(&first, "steps ").ends_with(&["1".into(), "1".into(), "1.000".into()]),
         "{first}"
     );
-    // What cannot be packed is said, and waited out.
+    // An error of packing is reported, and waited out.
     fs::write(&trace, SCORES.replace("relu", "rely")).expect("written");
     assert_eq!(turn().trim(), "");
     fs::write(&trace, SQUARES).expect("written");

@@ -47,7 +47,7 @@ fn options(line: &str) -> Vec<String> {
 fn shown(program: &str, arguments: &[&str]) -> BTreeSet<String> {
     let help = done(run(program, arguments));
     let lines = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
-    // What stands two spaces behind an option describes it, and may name others.
+    // The text two spaces behind an option describes it, and may name others.
     let names = lines.flat_map(|line| options(line.split("  ").next().unwrap_or_default()));
     names.collect()
 }
@@ -77,7 +77,7 @@ fn every_option_of_pack_exists_or_is_refused_by_name() {
     beyond("pack", &known, &stated);
 }
 
-/// What goes beyond the contract is documented.
+/// Checks that options beyond the contract are documented.
 fn beyond(command: &str, known: &BTreeSet<String>, stated: &BTreeSet<String>) {
     let document = document();
     let added = section(&document, "Beyond the contract");

@@ -19,7 +19,7 @@ fn wrong(bench: &Bench, from: PathBuf, old: &str, new: &str) -> PathBuf {
     path
 }
 
-/// What a failing `pack` draws on a terminal, as it is and without colours.
+/// Returns the text that a failing `pack` draws on a terminal, as it is and without colours.
 fn drawn(bench: &Bench, colours: bool) -> (String, String) {
     let mut pack = Command::new(PACK);
     pack.args(["wrong.json", "-o", "m.bin"]).current_dir(bench.path(""));

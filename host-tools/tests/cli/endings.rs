@@ -84,7 +84,7 @@ fn a_signal_leaves_no_file_and_the_status_of_its_number() {
                     "{}: {name}",
                     writer.name
                 );
-                // What a killed process leaves, the next run removes, whatever it writes there.
+                // The files of a killed process are removed by the next run, whatever it writes there.
                 fs::remove_file(&file).expect("removed");
                 done(writer.to(&file).envs(mode).output().expect("it starts"));
                 assert_eq!(bench.names(), names, "{}: {name}", writer.name);

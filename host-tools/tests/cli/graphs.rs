@@ -1,4 +1,4 @@
-//! What no file of an importer's brings about, but a program that makes its own graph can: each is refused by name.
+//! Graphs that no file of an importer's brings about, but a program that makes its own graph can: each is refused by name.
 
 use arenite::ops::pointwise::{Function, UnaryOp};
 use arenite::{DType, Target};
@@ -61,7 +61,7 @@ fn graph(op: Op, tensors: Vec<Tensor>) -> Graph {
     graph
 }
 
-/// What lowering says of it.
+/// Returns the error of lowering it.
 fn lowered(op: Op, tensors: Vec<Tensor>) -> String {
     let graph = graph(op, tensors);
     let preferences = Preferences {

@@ -21,7 +21,7 @@ use crate::readers::write_npz;
 use crate::search::bases;
 use crate::transcript::{held, told};
 
-/// What tells of a developer's mind, not of a user's file.
+/// Words that tell of a developer's mind, not of a user's file.
 const DEVELOPERS: [&str; 15] = [
     "Some(",
     "None",
@@ -40,7 +40,7 @@ const DEVELOPERS: [&str; 15] = [
     "internal error",
 ];
 
-/// What becomes of the parameter of this name.
+/// Change of the parameter of this name.
 type Change = dyn Fn(&str, ArrayD<f32>) -> Option<ArrayD<f32>>;
 
 /// The files that the commands of the record start from.
@@ -180,7 +180,7 @@ fn forge(bench: &Bench) {
     let at = at.expect("its metadata");
     let write = |name: &str, new: &[u8]| {
         let mut forged = model.clone();
-        // What follows the metadata is not read.
+        // Bytes behind the metadata are not read.
         let place = &mut forged[at..at + old.len()];
         place.fill(0);
         place[..new.len()].copy_from_slice(new);
@@ -275,7 +275,7 @@ fn make(line: &str, bench: &Bench) {
     fs::write(bench.path(to), bytes).expect("written");
 }
 
-/// What a text says that a file holds.
+/// Returns the bytes of the file that a text describes.
 fn described(text: &str) -> Vec<u8> {
     if let Some(model) = text.strip_prefix("onnx ") {
         return onnx::file(model);
@@ -331,7 +331,7 @@ fn messages_are_those_on_record() {
     assert!(unfit.is_empty(), "{}", unfit.join("\n"));
 }
 
-/// What a command prints, which is a message; `unfit` hears of what is none for users.
+/// Returns the text that a command prints, which is a message; `unfit` hears of texts that are none for users.
 fn of_a_user(command: &str, text: &str, unfit: &mut Vec<String>) -> String {
     let fails = text.ends_with("status Some(1)\n") || text.ends_with("status Some(2)\n");
     let marks = ["! warning: ", "! assumed: ", "! left out: "];

@@ -1,7 +1,7 @@
 //! ONNX files from a line of text, for `messages.txt`: `opset 11; x f32[2,3]; w f32[3] 1 2 3; y = Add(x,w); z,k = TopK(y) axis=1 axes=0,1 a=0.5 m='tanh`.
 //!
 //! A name with a type is an input, with values behind it a constant (the last value fills it up), with `@ location=w.bin offset=4` one whose data lies in
-//! another file; `stated z f32[2]` states the type of what an operator writes. What no operator reads is an output, as is `output w`.
+//! another file; `stated z f32[2]` states the type of what an operator writes. A tensor that no operator reads is an output, as is `output w`.
 //! `com.microsoft.Op` is an operator of that domain, `9 times y# = Relu(x)` are nine items, `'a|b` are several texts, `value=@w.bin` is a tensor whose data
 //! lies in that file.
 

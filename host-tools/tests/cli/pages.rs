@@ -35,7 +35,7 @@ fn well_formed(page: &str) {
         } else if name != "meta" {
             open.push(name);
         }
-        // What stands in them is no markup.
+        // The content of these elements is no markup.
         if ["script", "style"].contains(&name) && !tag.starts_with('/') {
             rest = &rest[rest.find("</").expect("an end")..];
         }

@@ -1,4 +1,4 @@
-//! What long work shows on a terminal: its stage and how far it is, on standard error alone; a pipe gets none of it, and the results are the same.
+//! Progress of long work on a terminal: its stage and how far it is, on standard error alone; a pipe gets none of it, and the results are the same.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -12,7 +12,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::common::{ARENITE, Bench, PACK, digits};
 
-/// What a command does whose standard error is a terminal of 120 columns, and what was drawn there.
+/// Runs a command whose standard error is a terminal of 120 columns; returns its output and the text drawn there.
 pub(crate) fn on_a_terminal(command: &mut Command) -> (Output, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&master).expect("granted");
@@ -82,7 +82,7 @@ fn shows(program: &str, arguments: &[&str], folder: &Bench, stages: &[&str]) -> 
             .unwrap_or_else(|| panic!("{arguments:?}: no `{stage}` in {rest:?}"));
         rest = behind;
     }
-    // What is left on the terminal's last line.
+    // Text left on the terminal's last line.
     let last = rest.rsplit(['\r', '\n']).next().unwrap_or_default();
     assert!(last.trim_start_matches("\u{1b}[2K").trim().is_empty(), "{last:?} stays");
     let piped = command.stderr(Stdio::piped()).output().expect("it starts");

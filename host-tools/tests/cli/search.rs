@@ -144,7 +144,7 @@ fn changed(bytes: &[u8], text: bool, chance: &mut Chance) -> Option<(String, Vec
     Some((format!("byte {at} = {value}"), made))
 }
 
-/// What `pack` says of it, and its command.
+/// Runs `pack` on the file; returns its message and its command.
 fn said(name: &str, bytes: &[u8], folder: &Path, whole: bool) -> Option<(String, String)> {
     let seeded = name.ends_with(".txt");
     let input = folder.join(name);

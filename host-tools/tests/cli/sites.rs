@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a text is given to that becomes an error's statement, beside `#[error("…")]`. Defects of Arenite itself (`Error::internal`) are no messages for
-/// users.
+/// Functions that take the text of an error's statement, beside `#[error("…")]`. Defects of Arenite itself (`Error::internal`) are no messages for users.
 const MAKERS: [&str; 12] = [
     "Error::new",
     "Error::input",
@@ -92,7 +91,7 @@ fn code(path: &Path) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// What stands between the quotes that `code` begins behind, and what comes after them.
+/// Returns the text between the quotes that `code` begins behind, and the code after them.
 fn literal(code: &str) -> (String, &str) {
     let (mut text, mut letters) = (String::new(), code.char_indices());
     while let Some((at, letter)) = letters.next() {

@@ -1,4 +1,4 @@
-//! What commands print for people, word for word.
+//! Texts that commands print for people, word for word.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};

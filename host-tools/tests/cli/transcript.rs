@@ -1,4 +1,4 @@
-//! What the programs print, word for word: `transcript.txt` has commands, and under each what they print, on standard error with a `!`, and their status.
+//! Output of the programs, word for word: `transcript.txt` has commands, and under each their output, on standard error with a `!`, and their status.
 //!
 //! The commands are read from that file. Where what they print is meant to change, `ARENITE_BLESS=1` writes it anew. Other tests hold the figures to be right.
 
@@ -32,7 +32,7 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// What a command prints and how it ends, as the transcript says it.
+/// Runs a command; returns its output and status in the transcript's form.
 pub(crate) fn told(command: &str, bench: &Bench) -> String {
     let mut words = words(command).into_iter();
     let program = match words.next().as_deref() {

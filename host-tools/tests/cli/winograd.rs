@@ -28,7 +28,7 @@ fn field(summary: &Value, name: &str) -> u64 {
     summary[name].as_u64().unwrap_or_else(|| panic!("{name}: {summary}"))
 }
 
-/// What a model makes of the digits.
+/// Runs a model on the digits; returns its outputs.
 fn outputs(bench: &Bench, model: &Path) -> Vec<u8> {
     let file = bench.path("outputs.npz");
     let mut run = Command::new(ARENITE);

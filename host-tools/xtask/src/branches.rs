@@ -23,7 +23,7 @@ const DECIDES: [&str; 6] = [
 /// How often a branch of these functions, which begins at a line and column, was true and how often it was not.
 type Branches = BTreeMap<(String, u64, u64), [u64; 2]>;
 
-/// What the tests saw of these branches, as text: how many both ways, and the others one by one.
+/// Returns the coverage of these branches by the tests, as text: how many both ways, and the others one by one.
 pub(super) fn report(export: &Value, root: &Path) -> Result<String> {
     let branches = branches(export, &root.join("core/src"), &|path| Ok(fs::read_to_string(path)?))?;
     Ok(told(&branches))

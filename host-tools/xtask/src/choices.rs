@@ -23,7 +23,7 @@ const MARGIN: u64 = 10;
 /// And so many cycles fewer.
 const SLACK: u64 = 500;
 
-/// What a step takes by one kernel.
+/// Cost of a step by one kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
     /// The kernel.
@@ -91,7 +91,7 @@ impl fmt::Display for Choice {
     }
 }
 
-/// What every step that has a choice takes on `board`, in a file without the kernels `without`.
+/// Returns the cost of every step that has a choice on `board`, in a file without the kernels `without`.
 fn taken(model: &Path, board: &'static Board, without: &[KernelId]) -> Result<BTreeMap<usize, Taken>> {
     let folder = files::Scratch::new().map_err(|e| Error::io(&std::env::temp_dir(), "make a folder", &e))?;
     let output = folder.path().join("model.arenite");

@@ -27,14 +27,14 @@ pub const BOARDS: [&str; 5] = [
 /// The models whose instructions a unit set the limits.
 const MEASURES: [&str; 4] = ["ad01_int8", "kws_ref_model", "vww_96_int8", "pretrainedResnet_quant"];
 
-/// What any step may take.
+/// Instructions that any step may take.
 const STEP: u64 = 1500;
-/// What a byte that is copied may.
+/// Instructions that a copied byte may take.
 const BYTE: u64 = 2;
-/// What an element of softmax, logistic function or hyperbolic tangent may.
+/// Instructions that an element of softmax, logistic function or hyperbolic tangent may take.
 const FUNCTION: u64 = 40;
 
-/// What a step's work is counted in.
+/// Unit of a step's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     /// MACs of a convolution.
@@ -93,7 +93,7 @@ impl Cliff {
 pub struct Larger {
     /// Stem of the model's file.
     pub model: String,
-    /// What it was packed for.
+    /// Target that it was packed for.
     pub target: String,
     /// Bytes of the packed file.
     pub bytes: u64,
@@ -107,7 +107,7 @@ type Work = (Kind, u64);
 /// Instructions a unit of each kind, summed over the four models.
 type Rates = BTreeMap<Kind, f64>;
 
-/// What the tracked results say of a board.
+/// Returns the rates of a board in the tracked results.
 fn rates(results: &Path, board: &str) -> Result<Rates> {
     let mut sums = BTreeMap::<Kind, (u64, u64)>::new();
     for model in MEASURES {
@@ -139,7 +139,7 @@ fn traced(op: &str, macs: u64) -> Option<Work> {
     })
 }
 
-/// Elements of the sums of resnet8 and of its average and that of kws: results do not have them. What is left of the average of vww is no measure.
+/// Elements of the sums of resnet8 and of its average and that of kws: results do not have them. The rest of the average of vww is no measure.
 fn unweighted(model: &str, op: &str, step: usize) -> Option<Work> {
     match (model, op, step) {
         ("pretrainedResnet_quant", "add", 3) => Some((Kind::Sum, 32 * 32 * 16)),
@@ -151,7 +151,7 @@ fn unweighted(model: &str, op: &str, step: usize) -> Option<Work> {
     }
 }
 
-/// What a step's elements add: a kind to be rated, or instructions that the rule grants at once.
+/// Cost of a step's elements: a kind to be rated, or instructions that the rule grants at once.
 enum Elements {
     Rated(Work),
     Granted(u64, u64),
@@ -212,7 +212,7 @@ fn limit(rates: &Rates, op: &str, macs: u64, step: &Step) -> (u64, u64) {
     }
 }
 
-/// What the functions of a step with products may take: three gates and two hyperbolic tangents for each cell of an LSTM.
+/// Returns the instructions that the functions of a step with products may take: three gates and two hyperbolic tangents for each cell of an LSTM.
 fn functions(step: &Step) -> u64 {
     match step {
         Step::LstmInt(op) => {

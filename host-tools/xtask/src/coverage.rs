@@ -1,6 +1,6 @@
 //! `cargo xtask coverage`: lines of the runtime and of the host tools that the tests run on the host, and branches of what load checks.
 //!
-//! rustc's own instrumentation counts, in a build of its own; programs that tests start count as well. What runs on boards does not.
+//! rustc's own instrumentation counts, in a build of its own; programs that tests start count as well. Programs on boards do not.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::suite::watched;
 use super::{Result, branches, cargo, on_host, root, run, setup};
 
-/// What is counted, by the beginning of its path; the first that fits.
+/// Areas that are counted, by the beginning of their paths; the first that fits.
 const AREAS: [(&str, &str); 23] = [
     ("core/src/blob", "load: file, sections, ports"),
     ("core/src/kernels", "kernels, portable code"),
@@ -146,7 +146,7 @@ fn tool(name: &str) -> Result<PathBuf> {
     }
 }
 
-/// What `llvm-cov export` says, added up by area.
+/// Returns the lines of `llvm-cov export`, added up by area.
 fn areas(export: &Value, root: &Path) -> Result<BTreeMap<usize, Lines>> {
     let files = export["data"][0]["files"]
         .as_array()

@@ -17,7 +17,7 @@ use super::{Result, root};
 const BOARD: &str = "mps2-an386";
 const CLASSES: usize = 10;
 
-/// What the demo ends with.
+/// Results of the demo.
 struct Outcome {
     summary: Summary,
     report: RunReport,

@@ -22,11 +22,11 @@ use crate::places::{self, Libraries, PLACES, Result};
 /// The program that runs any model: what `run`, `bench` and others start on a board.
 const PROGRAM: &str = "infer";
 
-/// What goes into an archive.
+/// Contents of an archive.
 pub struct Parts<'a> {
     /// The folder with the programs, built for `triple`.
     pub programs: &'a Path,
-    /// What they run on.
+    /// Platform that they run on.
     pub triple: &'a str,
     /// Boards whose firmware goes along.
     pub boards: &'a [&'static Board],
@@ -45,7 +45,7 @@ pub fn name(triple: &str) -> String {
 /// Writes the archive into `folder`, and its SHA-256 beside it. Of the same parts it is the same, bit by bit.
 ///
 /// # Errors
-/// What a build for a board says, and files that cannot be read or written.
+/// Errors of a build for a board, and files that cannot be read or written.
 pub fn archive(parts: &Parts<'_>, folder: &Path) -> Result<PathBuf> {
     let mut files = Files::new();
     for program in ["pack", "arenite"] {
@@ -103,7 +103,7 @@ fn written(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// What `find_package` wants, by paths below a prefix.
+/// Returns the files for `find_package`, by paths below a prefix.
 ///
 /// # Errors
 /// Files that cannot be read.

@@ -28,7 +28,7 @@ const STAGES: [(&str, &str, Stage); 5] = [
     ("guided", "each target of host-tools/fuzz, guided by coverage", guided),
 ];
 
-/// What a person chooses.
+/// Options of the command.
 pub(super) struct Options {
     /// For each guided target.
     pub(super) seconds: u32,
@@ -104,7 +104,7 @@ fn narrow(_: &Options, results: &mut Results) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// What Miri runs of the runtime's own tests: whatever has or guards a pointer. What is left out computes every value of some range, for hours.
+/// Tests of the runtime that Miri runs: those of whatever has or guards a pointer. The others compute every value of some range, for hours.
 const INTERPRETED: [&str; 5] = [
     "testkit::",
     "blob::",
@@ -155,7 +155,7 @@ fn guided(options: &Options, _: &mut Results) -> Result<Option<String>> {
         .output()?;
     for target in String::from_utf8_lossy(&targets.stdout).lines() {
         let seconds = format!("-max_total_time={}", options.seconds);
-        // What is found new goes into the first folder, which is not kept.
+        // New findings go into the first folder, which is not kept.
         let found = root().join("target/fuzz/corpus").join(target);
         std::fs::create_dir_all(&found)?;
         run(Command::new("cargo")

@@ -12,7 +12,7 @@ use super::setup::everything::has_deny;
 use super::suite::{self, Outcome};
 use super::{Result, cargo, root, run, setup};
 
-/// What is published, in the order of its dependencies.
+/// Published packages, in the order of their dependencies.
 const PUBLISHED: [&str; 11] = [
     "arenite",
     "arenite-protocol",
@@ -98,7 +98,7 @@ pub(super) fn firmware() -> Result<Outcome> {
     Ok(Outcome::Held)
 }
 
-/// What the playground's page calls, with the packing half of the host tools.
+/// Compiles the functions that the playground's page calls, with the packing half of the host tools.
 pub(super) fn browser() -> Result<Outcome> {
     setup::rust_target(TRIPLE)?;
     let arguments = [
@@ -318,7 +318,7 @@ mod tests {
         found
     }
 
-    /// What this command compiles of the host tools, the tests use: were a feature of a dependency another, all of them would be compiled twice.
+    /// The host tools as this command compiles them are those of the tests: were a feature of a dependency another, all of them would be compiled twice.
     #[test]
     fn the_host_tools_are_compiled_once() {
         let of_tests = features(&["--workspace", "--edges", "normal,dev,no-proc-macro"]);

@@ -38,7 +38,7 @@ pub type Test<'a> = (&'a str, &'a str);
 pub struct LongTier(BTreeMap<String, BTreeMap<String, Row>>);
 
 impl LongTier {
-    /// What is on record.
+    /// Reads the record.
     ///
     /// # Errors
     /// [`arenite_host::ErrorKind::Io`], [`arenite_host::ErrorKind::Input`].
@@ -120,7 +120,7 @@ impl LongTier {
         (number, count, slice)
     }
 
-    /// What is wrong with the record, if `found` are the tests that there are in all programs but those of `waiting`.
+    /// Returns the faults of the record, if `found` are the tests that there are in all programs but those of `waiting`.
     pub fn faults(&self, found: &[(String, String)], waiting: &[String]) -> Vec<String> {
         let mut faults = Vec::new();
         for (program, name) in found {

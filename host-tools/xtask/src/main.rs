@@ -21,7 +21,7 @@ use arenite_host::board::{BOARDS, Board};
 use arenite_xtask::places::{self, Core};
 use clap::{Parser, Subcommand};
 
-/// What went wrong, for people.
+/// An error, for people.
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 #[derive(Parser)]
@@ -251,7 +251,7 @@ fn long(filter: Option<&str>, shard: Option<&str>, files: &[PathBuf], record: bo
 /// The page with all that it needs.
 fn playground() -> Result<()> {
     setup::rust_target(arenite_xtask::playground::TRIPLE)?;
-    // What .cargo/config.toml says of vectors and of the stack holds.
+    // The settings of .cargo/config.toml for vectors and for the stack hold.
     let mut build = cargo(&arenite_xtask::playground::BUILD);
     run(build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS"))?;
     let library = arenite_xtask::playground::library(&target());

@@ -18,7 +18,7 @@ use super::{Result, cargo, on_host, root, run as execute};
 /// Shards of a whole run: each is days on two cores, and can be run alone, as can a smaller one (`--shard 3/3200`).
 const SHARDS: usize = 32;
 
-/// What `cargo mutants` ends with where every mutant was tried.
+/// Exit statuses of `cargo mutants` where every mutant was tried.
 const TRIED: [i32; 3] = [0, 2, 3];
 
 /// A mutant whose tests take so many times as long as without it, and so many seconds more, is endless.
@@ -154,7 +154,7 @@ fn judge(survivors: &[String]) -> Result<()> {
 /// one: tests of another package that fail for a reason of their own would notice every mutant.
 struct Tree {
     folder: PathBuf,
-    /// What chooses the tests, for cargo and for their programs.
+    /// Arguments that choose the tests, for cargo and for their programs.
     targets: Vec<String>,
     filters: Vec<String>,
     /// How long they take without a change, their build included.
@@ -229,7 +229,7 @@ impl Tree {
     }
 }
 
-/// Makes `to` hold these files of `from` and no others but those of builds. What is the same stays as it is, so that little is built again.
+/// Makes `to` hold these files of `from` and no others but those of builds. An equal file stays as it is, so that little is built again.
 fn copy<'n>(from: &Path, to: &Path, names: impl Iterator<Item = &'n str>) -> Result<()> {
     let mut wanted = BTreeSet::new();
     for name in names {
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(read("b/c.rs").as_deref(), Some("c"));
         assert_eq!((read("b/gone.rs"), read("unlisted")), (None, None));
         assert!(read("target/debug/built").is_some());
-        // What is the same is not written again: its time says so.
+        // An equal file is not written again: its time says so.
         let written = || fs::metadata(to.join("a.rs")).unwrap().modified().unwrap();
         let before = written();
         copy(&from, &to, ["a.rs"].into_iter()).unwrap();

@@ -24,7 +24,7 @@ pub(super) const PACKAGES: [&str; 12] = [
 /// all whose names end with it.
 const ELSEWHERE: [&str; 4] = ["boards", "cost_axes", "results", "structure"];
 
-/// What chooses these tests: arguments of `cargo test`, and of the programs that it runs.
+/// Returns the arguments that choose these tests: those of `cargo test`, and those of the programs that it runs.
 pub(super) fn chosen() -> Result<(Vec<String>, Vec<String>)> {
     if let Some(gone) = ELSEWHERE.iter().find(|name| suites::find(&root(), name).is_none()) {
         return Err(format!("tests/tests has no `{gone}`").into());

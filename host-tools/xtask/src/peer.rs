@@ -38,11 +38,11 @@ pub struct Peer {
     pub instructions: u64,
     /// Its arena and stack bytes.
     pub ram_bytes: u64,
-    /// What microflow needs, or why it does not run the model.
+    /// Memory and instructions that microflow needs, or why it does not run the model.
     pub microflow: std::result::Result<Figures, String>,
 }
 
-/// What microflow needs for a model.
+/// Memory and instructions that microflow needs for a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Instructions of one inference.

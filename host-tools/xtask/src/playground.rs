@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// What builds the library, behind `cargo`.
+/// Arguments that build the library, behind `cargo`.
 pub const BUILD: [&str; 8] = [
     "build",
     "--locked",
@@ -24,7 +24,7 @@ pub const BUILD: [&str; 8] = [
     PROFILE,
 ];
 
-/// What it is built for.
+/// Target that it is built for.
 pub const TRIPLE: &str = "wasm32-unknown-unknown";
 const PROFILE: &str = "playground";
 
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(base64(&[0xfb, 0xff, 0xbf]), "+/+/");
     }
 
-    /// What a policy names is what stands in the page: nothing was left to fill in, and no part ends the element that it is in.
+    /// The parts that a policy names are those that stand in the page: nothing was left to fill in, and no part ends the element that it is in.
     #[test]
     fn parts_of_the_page_are_whole() {
         for part in [SCRIPT, WORKER, REPORT] {

@@ -57,7 +57,7 @@ const fn subject(float: &'static str, published: &'static str, stated: f64, imag
     }
 }
 
-/// What a network gives.
+/// Results for a network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Stem of the float file.
@@ -94,7 +94,7 @@ impl Pool {
     }
 }
 
-/// What calibrates a network, and the inputs that judge it then.
+/// Samples that calibrate a network, and the inputs that judge it then.
 #[derive(Debug, Clone)]
 pub(crate) struct Fold {
     pub(crate) samples: Vec<ArrayD<f32>>,
@@ -228,7 +228,7 @@ fn inputs(golden: &Path, key: &str) -> Result<Vec<ArrayD<f32>>> {
     Ok(array.axis_iter(Axis(0)).map(|input| input.to_owned()).collect())
 }
 
-/// What a file answers before its last softmax, in real numbers, run by run. Floats are quantised with its own scale.
+/// Returns the answers of a file before its last softmax, in real numbers, run by run. Floats are quantised with its own scale.
 pub(crate) fn answers(file: &ModelFile, inputs: &[ArrayD<f32>]) -> Result<Vec<Vec<f64>>> {
     let view = file.view()?;
     let port = &view.inputs[0];

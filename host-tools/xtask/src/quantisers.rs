@@ -27,7 +27,7 @@ pub(crate) const OURS: [(&str, bool); 2] = [("Arenite", false), ("Arenite, --opt
 /// Among the quantisers: the float network itself.
 const FLOAT: &str = "float";
 
-/// What a quantiser made of a network.
+/// Result of a quantiser for a network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The network.
@@ -40,7 +40,7 @@ pub struct Row {
     pub right: Option<usize>,
 }
 
-/// What is judged.
+/// A network that is judged.
 struct Network {
     name: &'static str,
     /// The float network.
@@ -120,7 +120,7 @@ pub fn measure(places: &Places<'_>, names: &[String], note: &mut dyn FnMut(&str)
             note(&format!("{row:?}"));
             rows.push(row);
         };
-        // What Arenite makes of the other networks, `cargo xtask quantise` measures by itself.
+        // Arenite's results for the other networks are measured by `cargo xtask quantise` itself.
         let ours = OURS.iter().filter(|_| DIGITS.contains(&network.name));
         for &(quantiser, optimise) in ours {
             let of_fold = |fold: &Fold| {

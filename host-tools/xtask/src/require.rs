@@ -1,4 +1,4 @@
-//! What a test may lack, and whether this machine is said to have it: `ARENITE_REQUIRE=shared,qemu,python`.
+//! Requirements that a test may lack, and whether this machine is said to have them: `ARENITE_REQUIRE=shared,qemu,python`.
 
 /// Something that a machine may lack.
 struct Requirement {
@@ -71,7 +71,7 @@ pub fn check(required: &str) -> Result<(), String> {
     }
 }
 
-/// What `reason`, for which something was skipped, says is missing although `required` lists it.
+/// Returns the requirement that is missing by `reason`, for which something was skipped, although `required` lists it.
 pub fn violated(required: &str, reason: &str) -> Option<&'static str> {
     let missing = missing(reason)?;
     required
@@ -80,7 +80,7 @@ pub fn violated(required: &str, reason: &str) -> Option<&'static str> {
         .then_some(missing.name)
 }
 
-/// What is missing for these reasons and how to get it, a line each.
+/// Returns the missing requirements for these reasons and how to get them, a line each.
 pub fn remedies<'a>(reasons: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     REQUIREMENTS
         .iter()
@@ -97,7 +97,7 @@ pub fn remedies<'a>(reasons: impl Iterator<Item = &'a str> + Clone) -> Vec<Strin
         .collect()
 }
 
-/// What a reason says is missing.
+/// Returns the requirement that a reason names as missing.
 fn missing(reason: &str) -> Option<&'static Requirement> {
     let said = |requirement: &&Requirement| requirement.words.iter().any(|word| reason.contains(word));
     REQUIREMENTS.iter().find(said)

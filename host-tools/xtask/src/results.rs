@@ -79,13 +79,13 @@ pub const SUBJECTS: [Subject; 8] = [
 pub struct Measured {
     /// Whether it was packed with `--size`.
     pub size: bool,
-    /// What it costs.
+    /// Cost of the model.
     #[serde(flatten)]
     pub bench: Bench,
 }
 
 impl Measured {
-    /// What tells it from the others of its model.
+    /// Returns the key that tells it from the others of its model.
     pub fn key(&self) -> (&str, &str, bool) {
         (&self.bench.board, &self.bench.target, self.size)
     }
@@ -224,7 +224,7 @@ pub fn quick(subject: &Subject, configuration: &Configuration) -> bool {
     }
 }
 
-/// What of `new` costs over 2 % more than the tracked result of the same key.
+/// Returns the figures of `new` that are over 2 % above the tracked result of the same key.
 pub fn grown(old: &[Measured], new: &Measured) -> Vec<String> {
     let Some(old) = old.iter().find(|old| old.key() == new.key()) else {
         return vec![format!("{:?} has no tracked result", new.key())];

@@ -205,7 +205,7 @@ fn passed(tier: &str) -> Result<()> {
     bench::fill()
 }
 
-/// What is tracked.
+/// Returns the folder of the tracked results.
 fn results_folder() -> PathBuf {
     root().join("tests/results")
 }
@@ -311,8 +311,7 @@ fn compares(name: &str) -> bool {
     suites::find(&root(), name).is_some_and(|(_, path)| says(&path))
 }
 
-/// What must hold of all tests together, and of the host's, which compare with oracles. The programs of `waiting` did not run and named none of their long
-/// tests.
+/// Conditions on all tests together, and on the host's, which compare with oracles. The programs of `waiting` did not run and named none of their long tests.
 fn check(results: &mut Results, waiting: &[String]) {
     if results.compared < COMPARISONS {
         results.fail(format!(
@@ -363,7 +362,7 @@ fn tests_of(suite: &'static str) -> Result<Outcome> {
 /// The programs with long tests that a machine with one suite leaves to its neighbours.
 fn waiting_for(suite: &str) -> Result<Vec<String>> {
     let tier = LongTier::read(&results_folder())?;
-    // What is no file of a suite, as the command line's tests, is run with the host's.
+    // Files of no suite, as the command line's tests, are run with the host's.
     let of = |file: &str| suites::find(&root(), file).map_or(SUITES[0], |(suite, _)| suite);
     let others = tier
         .tests()
@@ -388,7 +387,7 @@ fn slice() -> Result<Outcome> {
     )))
 }
 
-/// What took most of the processor, and all of it.
+/// Prints the pieces that took most of the processor, and its total.
 fn report(times: &[Time]) {
     let mut times: Vec<&Time> = times.iter().collect();
     times.sort_by_key(|time| std::cmp::Reverse(time.cpu));
@@ -427,7 +426,7 @@ fn docs() -> Result<Outcome> {
     Ok(Outcome::Held)
 }
 
-/// What tests run on every board.
+/// Programs that tests run on every board.
 const PROGRAMS: [&str; 3] = ["infer", "kernels", "selfcheck"];
 
 /// Each program is linked by one thread; boards of different targets do not wait for each other.

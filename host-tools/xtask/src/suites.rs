@@ -15,7 +15,7 @@ pub fn find(root: &Path, file: &str) -> Option<(&'static str, PathBuf)> {
     SUITES.into_iter().find_map(place)
 }
 
-/// What cargo is given to build what holds these files of tests: `--test` and a program for each program.
+/// Returns the arguments of cargo that build the programs with these files of tests: `--test` and a name for each program.
 pub fn targets(root: &Path, files: &[&str]) -> Vec<String> {
     let mut programs: Vec<&str> = files
         .iter()

@@ -77,7 +77,7 @@ struct References {
     models: BTreeMap<String, Reference>,
 }
 
-/// What TensorFlow Lite Micro needs for a model.
+/// Memory and instructions that TensorFlow Lite Micro needs for a model.
 #[derive(Deserialize)]
 struct Reference {
     /// Instructions by board.

@@ -101,8 +101,8 @@ mod tests {
         fs::create_dir_all(&inside).expect("made");
         let started = start(&root.path().join("bin"), "program").expect("written");
         let real = start(&root.path().join("usr/bin"), "program").expect("written");
-        // What this process wrote may not be started while another test's child still holds it open for writing: another process
-        // writes the program, and a shell reads the starter.
+        // A program written by this process may not be started while another test's child still holds it open for writing: another process writes the program,
+        // and a shell reads the starter.
         fs::remove_file(&real).expect("removed");
         let write = r#"printf '#!/bin/sh\necho "$LD_LIBRARY_PATH|$*"\n' > "$0" && chmod 755 "$0""#;
         let written = Command::new("sh").args(["-c", write]).arg(&real).status();

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 pub struct Entry {
     /// Its name.
     pub name: String,
-    /// What lies in the archive.
+    /// Bytes of the entry in the archive.
     pub packed: Vec<u8>,
     /// 0 for stored, 8 for deflated.
     pub method: u16,
@@ -58,7 +58,7 @@ pub fn zip(entries: &[Entry]) -> Vec<u8> {
     [bytes, directory, end].concat()
 }
 
-/// What the schema says of a tensor of f32.
+/// Returns the schema's metadata of a tensor of f32.
 #[must_use]
 pub fn meta(sizes: &[i64]) -> Value {
     let strides = (0..sizes.len()).map(|axis| sizes[axis + 1..].iter().product::<i64>());

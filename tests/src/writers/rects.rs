@@ -153,7 +153,7 @@ impl Local {
     }
 }
 
-/// What OCR does to about one in `rarity` characters: letters and digits that look alike, a character twice or not at all, a space too
+/// Returns the text with OCR's faults in about one of `rarity` characters: letters and digits that look alike, a character twice or not at all, a space too
 /// many, a broken arrow.
 pub fn noise(text: &str, seed: u64, rarity: usize) -> String {
     let mut random = Random::new(seed);

@@ -1,5 +1,5 @@
-//! What the arena plan promises, on emulated boards: a fitted network, one spread over two memories, the models of a bundle. The firmware
-//! puts canaries around every region, and a run that changes one is an error.
+//! Promises of the arena plan, on emulated boards: a fitted network, one spread over two memories, the models of a bundle. The firmware puts canaries around
+//! every region, and a run that changes one is an error.
 
 use std::path::{Path, PathBuf};
 

@@ -43,7 +43,7 @@ fn infer(blob: &[u8], inputs: usize, options: &RunOptions) -> BoardError {
     run(board(), Blob::Bytes(blob), &inputs, options).expect_err("an error")
 }
 
-/// What this file's child says of building the firmware, with another checkout.
+/// Returns the error that this file's child reports of building the firmware, with another checkout.
 fn building(root: &Path) -> String {
     let child = Process::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "board_errors::builds_in_another_checkout", "--nocapture"])
@@ -65,7 +65,7 @@ fn builds_in_another_checkout() {
     }
 }
 
-/// What needs neither qemu nor a target.
+/// Returns the errors that need neither qemu nor a target.
 fn without_a_board(folder: &Path) -> Vec<String> {
     let leaked = |board: Board| -> &'static Board { Box::leak(Box::new(board)) };
     let nowhere = leaked(Board {
@@ -120,7 +120,7 @@ fn without_a_board(folder: &Path) -> Vec<String> {
     kinds.into()
 }
 
-/// What needs qemu and the target of one board.
+/// Returns the errors that need qemu and the target of one board.
 fn on_the_board(folder: &Path) -> Vec<String> {
     let mut provoked = Vec::new();
     let mut check = |error: BoardError, right: fn(&BoardError) -> bool| {
@@ -241,7 +241,7 @@ fn on_the_board(folder: &Path) -> Vec<String> {
     provoked
 }
 
-/// What goes wrong at a serial port.
+/// Returns the errors at a serial port.
 fn over_a_line() -> Vec<String> {
     let nowhere = "/nowhere/tty".parse().expect("a port");
     let absent = connect(&nowhere).map(|_| ()).expect_err("no such port");
@@ -299,7 +299,7 @@ fn every_failure_of_a_board_is_provoked() {
     );
 }
 
-/// What this file's child meets that writes more than a pipe holds, whose reader has gone.
+/// Returns the error of this file's child when it writes more than a pipe holds, whose reader has gone.
 fn written_to_nobody() -> String {
     let mut child = Process::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "board_errors::writes_where_nobody_reads", "--nocapture"])

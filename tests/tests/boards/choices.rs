@@ -26,7 +26,7 @@ fn every_tabled_board_has_cycles_of_every_kernel() {
         for (row, rate) in rows {
             assert!((0.3..6.0).contains(rate), "{name}, {row}: {rate}");
         }
-        // What packing asks, of every kernel that can be chosen there.
+        // The board that packing asks, for every kernel that can be chosen there.
         let board = Board::find(name).expect("a board");
         let asked = board_of(best_target(board)).map(|board| board.name);
         assert_eq!(asked, Some(name));

@@ -422,7 +422,7 @@ fn what_does_not_go_with_several_cores_is_refused_by_name() {
     assert!(refused(&|options| options.explain = true).contains("--cores 2 with --explain"));
 }
 
-/// What two files of one network computed on a board, on the same input.
+/// Compares the results of two files of one network on a board, on the same input.
 fn on_board(name: &str, path: &Path, target: Target, cores: usize) -> Result<(), BoardError> {
     let board = Board::find(name).expect("a known board");
     let folder = tempfile::tempdir().expect("a folder");

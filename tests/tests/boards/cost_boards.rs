@@ -54,7 +54,7 @@ fn boards_of_one_core() -> impl Iterator<Item = &'static Board> {
     BOARDS.iter().filter(|board| board.cores() == 1)
 }
 
-/// What of a board's kernels exceeds its bound.
+/// Returns the kernels of a board that exceed their bounds.
 fn exceeding(board: &'static Board, workspace: &mut Workspace) -> Vec<String> {
     let mut found = Vec::new();
     let (mut loads, mut steps) = ((0, ""), (0, ""));
@@ -109,7 +109,7 @@ fn exceeding(board: &'static Board, workspace: &mut Workspace) -> Vec<String> {
 /// How often a load looks at a byte of the file, at most: once, and 16 times again where steps share constants and are unlike.
 const LOOKS: u64 = 1 + 16;
 
-/// What a load of steps exceeds that all share one block of constants and want it checked anew, up to the limit.
+/// Returns the excess of a load of steps that all share one block of constants and want it checked anew, up to the limit.
 fn exceeding_by_sharing(board: &'static Board) -> Option<String> {
     let file = shared_by(SHARING, SHARING);
     let options = RunOptions {
@@ -152,7 +152,7 @@ fn loads_and_steps_are_within_their_bounds() {
 /// Steps of a kernel that are generated, as those that the tables of instructions are made from.
 const GENERATED: usize = 24;
 
-/// What of all kernels' generated steps on a board exceeds its bound; prints the dearest of each kernel.
+/// Returns the generated steps of all kernels that exceed their bounds on a board; prints the dearest of each kernel.
 fn exceeding_generated(board: &'static Board) -> Vec<String> {
     let mut found = Vec::new();
     for &kernel in KernelId::ALL.iter().filter(|&&kernel| board.has(kernel)) {

@@ -1,4 +1,4 @@
-//! The cores' own counters of cycles, in qemu where it has them, and cycles by step. What is behind the registers is tested beside them, on mocks.
+//! The cores' own counters of cycles, in qemu where it has them, and cycles by step. The counters behind the registers are tested beside them, on mocks.
 
 use std::path::Path;
 use std::time::Duration;

@@ -37,7 +37,7 @@ struct Beside {
     started: usize,
 }
 
-// SAFETY: all is done when `start` returns.
+// SAFETY: `start` computes in its own thread and returns when nothing touches the job any more.
 unsafe impl Accelerator for Beside {
     fn declaration(&self) -> Declaration {
         self.declared
@@ -64,7 +64,7 @@ unsafe impl Accelerator for Beside {
 /// An NPU that no step is for.
 struct Idle;
 
-// SAFETY: touches nothing.
+// SAFETY: `start` refuses every job and touches nothing.
 unsafe impl EthosU for Idle {
     fn config(&self) -> EthosUConfig {
         EthosUConfig(0)

@@ -95,7 +95,7 @@ fn every_kernel_equals_the_reference_on_its_boards() {
             assert_eq!(found.len(), 1, "{} on {}", kernel.name(), board.name);
             continue;
         }
-        // What packing chooses from for the board's targets runs there; what no target of it tries may.
+        // Backends that packing chooses from for the board's targets run there; those that no target of it tries may.
         let of = |target: &&Target| board.targets.contains(&target.name());
         for target in Target::ALL.iter().filter(of) {
             for backend in Backend::order(*target, false).chain(Backend::order(*target, true)) {

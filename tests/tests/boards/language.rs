@@ -8,7 +8,7 @@ use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
 use arenite_tests::{shared, skip};
 
-/// What the reference prints behind its prompt, of 35 tokens.
+/// Text of the reference behind its prompt, of 35 tokens.
 const STORY: &str =
     ", there was a little girl named Lily. She loved to play outside in the park. One day, she saw a big,";
 

@@ -303,7 +303,7 @@ fn every_kernel_has_a_form_on_every_board_that_has_it() {
     }
 }
 
-/// What no form was made for has no bound, and says why.
+/// Steps that no form was made for have no bound, and say why.
 #[test]
 fn what_has_no_form_has_no_bound() {
     let board = Board::find("mps2-an386").expect("a board");

@@ -1,4 +1,4 @@
-//! What a model takes at the worst, as packing tells it, against what boards measure: `tests/results`, and fresh runs.
+//! Upper bounds of a model's cost, as packing states them, against measurements of boards: `tests/results`, and fresh runs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

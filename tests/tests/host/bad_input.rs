@@ -88,7 +88,7 @@ fn a_flipped_bit_with_a_good_checksum_never_panics() {
             });
         }
     }
-    // What still loads is a flip in the metadata, or one that makes another valid model.
+    // A flip that still loads is one in the metadata, or one that makes another valid model.
     assert!(refused > 500, "only {refused} were refused");
 }
 

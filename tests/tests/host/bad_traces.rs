@@ -47,7 +47,7 @@ struct Sample {
     network: String,
 }
 
-/// What the network computes: operators, names, shapes.
+/// Returns the text of the network's computation: operators, names, shapes.
 fn fingerprint(graph: &Graph) -> String {
     let mut text = String::new();
     for node in graph.nodes.iter().filter(|node| node.role == Role::Forward) {

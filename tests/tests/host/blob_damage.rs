@@ -17,7 +17,7 @@ const MEMORY: usize = 1 << 20;
 /// Most steps that are run.
 const STEPS: u32 = 64;
 
-/// What became of a damaged file.
+/// Outcome of a damaged file.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Refused,

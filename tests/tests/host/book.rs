@@ -270,7 +270,7 @@ fn blocks_are_found_with_what_they_need() {
     );
 }
 
-/// What a chapter's commands run in.
+/// Place in which a chapter's commands run.
 struct Desk {
     folder: tempfile::TempDir,
     path: std::ffi::OsString,
@@ -299,7 +299,7 @@ impl Desk {
         command
     }
 
-    /// What is missing of what a block needs.
+    /// Returns a need of a block that this machine lacks.
     fn lacks(&self, need: &str) -> Option<&'static str> {
         let succeeds = |program: &str, arguments: &[&str]| {
             self.command(program, arguments)

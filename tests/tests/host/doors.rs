@@ -1,5 +1,5 @@
 //! One graph for a network, whatever the door: networks of all kinds as a trace, as ONNX by PyTorch's two exporters, as programs of `torch.export`,
-//! and as `.tflite` where that converter takes them, become the same steps and the same int8 file. What differs stands in `docs/onnx.md`, with its reason.
+//! and as `.tflite` where that converter takes them, become the same steps and the same int8 file. Differences stand in `docs/onnx.md`, with its reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -108,7 +108,7 @@ fn kernels(file: &ModelFile) -> Vec<&'static str> {
     kernels
 }
 
-/// What a file is but for names: its ports and steps as text, and its weights.
+/// Returns a file without its names: its ports and steps as text, and its weights.
 fn nameless(file: &ModelFile) -> (Vec<String>, Vec<u8>) {
     let view = file.view().expect("a view");
     let steps = view.steps().expect("steps");
@@ -161,7 +161,7 @@ fn write_samples(samples: &Samples, shape: &[usize], path: &Path) {
     ndarray_npy::write_npy(path, &stacked).expect("written");
 }
 
-/// What the doors make of a network.
+/// Results of the doors for a network.
 struct Row {
     /// The kernels in f32 and in int8, a door each.
     steps: [Vec<Vec<&'static str>>; 2],
@@ -191,7 +191,7 @@ fn apart(first: &ModelFile, second: &ModelFile) -> &'static str {
     }
 }
 
-/// What an int8 network answers, in real numbers.
+/// Returns the answers of an int8 network, in real numbers.
 fn answers(file: &ModelFile, runs: &[Vec<Vec<u8>>]) -> Vec<f64> {
     let view = file.view().expect("a view");
     let [input, output] = [&view.inputs[0], &view.outputs[0]];

@@ -1,5 +1,5 @@
-//! What the compiler reads from an embedded file, read when a program runs: every mistake by its text, and every port as load reads it. That a program with
-//! such a file does not compile, `include` shows.
+//! The compiler's reading of an embedded file, done when a program runs: every mistake by its text, and every port as load reads it. That a program with such a
+//! file does not compile, `include` shows.
 
 use std::panic::catch_unwind;
 
@@ -13,7 +13,7 @@ fn kept(file: &[u8]) -> &'static [u8] {
     Box::leak(Box::new(aligned(file))).bytes()
 }
 
-/// What the compiler would say.
+/// Runs `read`; returns its result, or the message that the compiler would give.
 fn said<T>(read: impl FnOnce() -> T + std::panic::UnwindSafe) -> Result<T, String> {
     catch_unwind(read).map_err(|payload| {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -29,7 +29,7 @@ fn sealed(mut file: Vec<u8>, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     file
 }
 
-/// What is wrong, how a file is made so, and what is told.
+/// The mistake, how a file is made so, and the message.
 type Case = (&'static str, fn(&mut [u8]), &'static str);
 
 const CONTRADICTION: &str = "the model's header contradicts itself: pack the model again";
@@ -100,7 +100,7 @@ fn what_is_wrong_with_a_header_is_told() {
             "{byte}: {text}"
         );
     }
-    // What follows the file is not looked at.
+    // Bytes behind the file are not looked at.
     let longer = [&file[..], &[7; 9]].concat();
     assert_eq!(said(move || checked(kept(&longer))), Ok(&file[..]));
 }

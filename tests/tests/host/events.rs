@@ -1,4 +1,4 @@
-//! What sessions log: an event for each step, over the crate log on the host, over defmt on a board. And what memory they took.
+//! Logs of sessions: an event for each step, over the crate log on the host, over defmt on a board. And the memory that they took.
 
 use std::cell::RefCell;
 use std::fs;
@@ -29,7 +29,7 @@ fn digits(folder: &Path, target: Target) -> PathBuf {
     path
 }
 
-/// What the steps of a file log in a run.
+/// Returns the events that the steps of a file log in a run.
 fn expected(model: &Model<'_>) -> Vec<String> {
     let names = model.steps().map(|record| {
         let (kernel, _) = record.expect("a record");
@@ -47,7 +47,7 @@ fn expected(model: &Model<'_>) -> Vec<String> {
 }
 
 thread_local! {
-    /// What the runtime logged in this test.
+    /// Events that the runtime logged in this test.
     static LOGGED: RefCell<Vec<(log::Level, String)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -143,7 +143,7 @@ fn a_report_says_what_is_needed_given_and_written() {
     );
 }
 
-/// defmt's frames hold numbers alone; the strings are in the ELF file. What comes out of both is what is logged on the host.
+/// defmt's frames hold numbers alone; the strings are in the ELF file. Both give the texts that are logged on the host.
 #[test]
 fn frames_of_a_board_decode_to_its_steps() {
     const TEST: &str = "frames_of_a_board_decode_to_its_steps";

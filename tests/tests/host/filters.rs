@@ -54,7 +54,7 @@ fn names() -> BTreeMap<&'static str, Vec<String>> {
     SUITES.into_iter().map(of).collect()
 }
 
-/// What is wrong with the commands of a text.
+/// Returns the faults of the commands of a text.
 fn faults(text: &str, names: &BTreeMap<&str, Vec<String>>) -> Vec<String> {
     let line_end = Regex::new(r"\s*\n\s*(//[/!]? ?)?").expect("a pattern");
     let command = Regex::new(r"(?:--test [a-z_0-9]+ ?)+(?:-- )?((?:[a-z_0-9]+::[a-z_0-9:]* ?)*)").expect("a pattern");

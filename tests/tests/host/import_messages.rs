@@ -1,4 +1,4 @@
-//! What is said of an input that cannot be packed: its file, its place, every cause at once and no later one.
+//! Messages on an input that cannot be packed: its file, its place, every cause at once and no later one.
 
 use std::path::{Path, PathBuf};
 
@@ -139,7 +139,7 @@ fn record<'a>(lines: &'a mut [String], direction: &str, class: &str) -> &'a mut 
     &mut lines[from..to]
 }
 
-/// What one record of a Chainer trace says of another.
+/// Records of a Chainer trace that contradict each other.
 #[test]
 fn records_that_contradict_each_other_are_refused() {
     let chain = Chain {

@@ -169,7 +169,7 @@ fn wide_networks_are_ordered_within_the_nodes() {
     );
 }
 
-/// What is read is what the file says, whatever its size: no file named by the test.
+/// A trace beyond the limit is refused with its length; the test's file is sparse.
 #[test]
 fn a_trace_beyond_the_limit_says_so() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a load and a run may take: closed forms of the file's length and of what load has computed, held against files that are made to be slow.
+//! Bounds of a load and a run: closed forms of the file's length and of values that load has computed, held against files that are made to be slow.
 
 use arenite::arena::Access;
 use arenite::blob::Sections;
@@ -157,7 +157,7 @@ fn sharing_changes_no_verdict() {
     );
 }
 
-/// What a step cannot do, it is refused for, before a run.
+/// A step is refused before a run for work that it cannot do.
 #[test]
 fn a_run_is_bounded_by_what_load_within_allows() {
     let file = shared_by(3, 3);
@@ -244,7 +244,7 @@ fn windows_cost_no_more_than_the_image() {
     // Products and twice as many reads, of the whole image at the least; eight outputs.
     let of = |products: u64| products + (2 * products).max(2400) + 8 + 8 * 8;
     assert_eq!(cost(1, 0), Ok(of(8)));
-    // What is no more than two by two counts once.
+    // Windows of no more than two by two elements count once.
     assert_eq!(cost(3, 0), Ok(2 * of(8 * 9)));
     // The first and the second row of windows have 25 and 26 rows of the image.
     assert_eq!(cost(280, 255), Ok(2 * of(2 * 51 * 51)));

@@ -1,6 +1,5 @@
-//! What loads, runs: steps of every kernel from numbers that nobody chose, in hand-made files with a good checksum. Load refuses them, or they run to
-//! the end. Test builds check
-//! arithmetic for overflow, so that a sum or a shift that load should have bounded fails here.
+//! Every file that loads runs: steps of every kernel from numbers that nobody chose, in hand-made files with a good checksum. Load refuses them, or they run to
+//! the end. Test builds check arithmetic for overflow, so that a sum or a shift that load should have bounded fails here.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

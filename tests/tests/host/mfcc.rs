@@ -94,7 +94,7 @@ fn formula(samples: &[f64]) -> Vec<f64> {
 }
 
 fn clips(shared: &Path) -> [(PathBuf, usize); 4] {
-    // What the keyword model answers: it hears `no` as another word.
+    // Answers of the keyword model: it hears `no` as another word.
     [("yes", 9), ("no", 1), ("noise", 11), ("silence", 10)]
         .map(|(name, answer)| (shared.join(format!("data/models/audio/{name}_1000ms.wav")), answer))
 }

@@ -158,7 +158,7 @@ fn of_one(op: &str, operands: &[&[usize]], attrs: &serde_json::Value, result: &[
     Ok(nodes.collect::<Vec<_>>().join("; "))
 }
 
-/// What docs/trace-schema.md states for an attribute that is absent is what it is imported as, and another value is another network.
+/// The default that docs/trace-schema.md states for an absent attribute is the one that is imported, and another value is another network.
 #[test]
 fn an_absent_attribute_has_the_default_of_the_schema() {
     use serde_json::json;
@@ -238,7 +238,7 @@ fn an_absent_attribute_has_the_default_of_the_schema() {
     }
 }
 
-/// What is wrong with an operator of version 2 or 3 is said, and nothing panics.
+/// Faults of an operator of version 2 or 3 are reported, and nothing panics.
 #[test]
 fn malformed_operators_of_later_versions_are_refused() {
     use serde_json::json;

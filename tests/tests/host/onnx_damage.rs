@@ -19,7 +19,7 @@ fn models() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("models/onnx")
 }
 
-/// What an import says, or its graph.
+/// Imports a file; returns its graph, or the error.
 fn said(content: &[u8], options: &ImportOptions) -> Result<Graph, String> {
     import(Path::new("nowhere/m.onnx"), content, options)
         .map(|imported| imported.graph)
@@ -44,7 +44,7 @@ fn graph(shape: &[i64], nodes: &[Writer]) -> Vec<u8> {
         .done()
 }
 
-/// What is computed at run time has no half and no double precision, whichever operator asks for it.
+/// Tensors computed at run time have no half and no double precision, whichever operator asks for it.
 #[test]
 fn half_and_double_precision_of_computed_tensors_are_refused_by_name() {
     for (number, name, width) in [(10, "float16", 2), (16, "bfloat16", 2), (11, "double", 8)] {

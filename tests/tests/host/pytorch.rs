@@ -54,7 +54,7 @@ fn trace(name: &str) -> PathBuf {
     folder(name).join(name).with_extension("trace.json")
 }
 
-/// What Python does with these arguments, `arenite_trace` within its reach.
+/// Runs Python with these arguments, `arenite_trace` within its reach.
 fn python(arguments: &[&str]) -> std::io::Result<Output> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let python = std::env::var("ARENITE_PYTHON").unwrap_or_else(|_| "python3".to_string());
@@ -226,7 +226,7 @@ fn traced_anew_they_are_the_same() {
     compared("PyTorch", NETWORKS.len(), NETWORKS.len());
 }
 
-/// What Python saves beside networks, by the file and what `pack` has to say of it.
+/// Files that Python saves beside networks, and the messages of `pack` for them.
 const SAVED: [(&str, &str); 7] = [
     ("state.pth", "it is a file of torch.save (.pt, .pth)"),
     ("legacy.pth", "it is a file of torch.save from before PyTorch 1.6"),

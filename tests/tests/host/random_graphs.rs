@@ -222,7 +222,7 @@ impl Network {
         self.push("batch_norm", inputs, json!({}), shape);
     }
 
-    /// What passes fold into convolutions, one behind the other in any order: normalisations, constants, sums of several, activations.
+    /// Adds operators that passes fold into convolutions, one behind the other in any order: normalisations, constants, sums of several, activations.
     fn block(&mut self, x: &str, shape: [usize; 4]) {
         let first = self.made.len();
         let copies = self.random.within(1, 4);

@@ -1,4 +1,4 @@
-//! Loads without this crate's own checksum: by a receipt, and by a unit of the chip. What they find, what they do not, and that nothing in a file that was
+//! Loads without this crate's own checksum: by a receipt, and by a unit of the chip. Which changes they find, and that nothing in a file that was
 //! changed after its receipt hurts the device. `arenite_tests::attacks` loads all that it attacks in both ways, too.
 
 use std::panic::catch_unwind;

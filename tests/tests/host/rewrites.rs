@@ -1,4 +1,4 @@
-//! What must not be rewritten: paddings that are no zeros of the operator, orders in which a state is read before it is written, memory that is a byte
+//! Patterns that must not be rewritten: paddings that are no zeros of the operator, orders in which a state is read before it is written, memory that is a byte
 //! too small.
 
 use std::path::Path;
@@ -44,7 +44,7 @@ fn input(graph: &mut Graph, shape: &[usize], dtype: DType, quant: Option<Quant>)
     id
 }
 
-/// What is padded, by what, and who reads it.
+/// A padded tensor, its padding, and its reader.
 #[derive(Debug, Clone)]
 struct Case {
     dtype: DType,

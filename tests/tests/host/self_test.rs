@@ -1,4 +1,4 @@
-//! What a device can say of itself: the self-test that a file brings along, canaries and marks.
+//! Checks of a device on itself: the self-test that a file brings along, canaries and marks.
 
 use std::fs;
 use std::path::{Path, PathBuf};

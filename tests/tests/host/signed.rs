@@ -78,7 +78,7 @@ fn aligned(file: &[u8]) -> Aligned {
     aligned
 }
 
-/// What a device says that trusts the first key and files from `at_least` on.
+/// Loads a file on a device that trusts the first key and files from `at_least` on.
 fn load(file: &[u8], at_least: u64) -> Result<(), VerifyError> {
     let keys = [trusted(&key(9)), trusted(&key(1))];
     let mut file = aligned(file);
@@ -224,7 +224,7 @@ fn every_flipped_bit_is_refused() {
     }
 }
 
-/// What follows the file in its partition is none of it, and nothing can be appended by a longer length.
+/// Bytes behind the file in its partition are none of it, and nothing can be appended by a longer length.
 #[test]
 fn bytes_behind_the_file_are_ignored() {
     let file = Signer::new(key(1), COUNTER).sign(b"content").expect("a file");

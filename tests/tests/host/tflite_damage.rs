@@ -138,7 +138,7 @@ fn a_hundred_megabytes_of_garbage() {
     }
 }
 
-/// What is read with a warning computes what it computes in TensorFlow Lite Micro (tests/oracle/make_odd.py ran it there).
+/// Files read with a warning compute the results of TensorFlow Lite Micro (tests/oracle/make_odd.py ran them there).
 #[test]
 fn odd_metadata_changes_no_output() {
     let text = std::fs::read_to_string(models("tflite_odd/expected.json")).unwrap();

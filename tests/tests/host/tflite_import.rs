@@ -64,7 +64,7 @@ fn every_single_operator_is_imported() {
 /// Operators that packing computes, or that make nothing of their own, and those of which only other operators' cases tell.
 const COMPUTED: [&str; 4] = ["BROADCAST_ARGS", "DENSIFY", "RANK", "SHAPE"];
 
-/// What is read beside what TensorFlow Lite Micro has, with the number of committed cases of each operator and whose results they hold.
+/// Operators beside those of TensorFlow Lite Micro, with the number of committed cases of each and whose results they hold.
 #[test]
 fn the_document_has_the_operators_beside_tensorflow_lite_micros() {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
@@ -199,7 +199,7 @@ fn what_runs_again_is_counted_again() {
     }
 }
 
-/// What a WHILE repeats stands once in the packed file, and its copies on the way in and out are no steps.
+/// The body of a WHILE stands once in the packed file, and its copies on the way in and out are no steps.
 #[test]
 fn what_runs_again_is_stored_once() {
     let (path, _) = case("while_depthwise");
@@ -279,7 +279,7 @@ fn mistakes_are_named() {
         let imported = read(&path, &std::fs::read(&path).unwrap());
         // Shapes that contradict each other are the graph's own check's to find.
         let imported = imported.and_then(|i| check(&i.graph).map(|()| i));
-        // What no translation contradicts, packing may.
+        // Files that no translation contradicts, packing may.
         let imported = imported.and_then(|i| match expected.get("error") {
             Some(_) => packs(&path).map(|()| i),
             None => Ok(i),

@@ -1,5 +1,5 @@
-//! What a trace says twice: the training half names what the forward half must have. A network without one of its operators is refused, or it is
-//! the same network; never a shorter one in silence.
+//! Statements that a trace makes twice: the training half names operators that the forward half must have. A network without one of its operators is refused,
+//! or it is the same network; never a shorter one in silence.
 
 use std::collections::BTreeMap;
 use std::path::Path;

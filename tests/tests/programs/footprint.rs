@@ -1,4 +1,4 @@
-//! What the runtime takes beside model and arena (docs/footprint.md): code, stack and load of vww_96 on the Cortex-M4F within their limits.
+//! Cost of the runtime beside model and arena (docs/footprint.md): code, stack and load of vww_96 on the Cortex-M4F within their limits.
 
 use std::path::Path;
 

@@ -117,7 +117,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What a command that did its work printed.
+/// Checks that a command did its work; returns its output.
 fn done(output: &Output) -> String {
     assert!(output.status.success(), "{}", said(output));
     String::from_utf8_lossy(&output.stdout).into_owned()

@@ -7,7 +7,7 @@ use std::process::Command;
 use arenite_host::board::BOARDS;
 use arenite_tests::{skip, turns};
 
-/// What a core's instruction set may have, from the architecture's manuals.
+/// Extensions that a core's instruction set may have, from the architecture's manuals.
 struct Target {
     triple: &'static str,
     /// The DSP extension of ARMv7E-M and ARMv8-M Mainline.

@@ -26,7 +26,7 @@ fn builds(test: &str) -> Vec<&'static Board> {
     boards
 }
 
-/// What of the panic machinery a gate holds; none that holds no kernel either would prove anything.
+/// Returns the functions of the panic machinery in a gate; one that holds no kernel either would prove nothing.
 fn found(board: &'static Board, model: Option<&Path>) -> Vec<String> {
     let gate = Firmware::build_gate(board, model).unwrap_or_else(|error| panic!("{error}"));
     let kernels = gate

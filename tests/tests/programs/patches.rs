@@ -1,4 +1,4 @@
-//! What a change of each kind touches: a small one of each is kept as a patch in `tests/patches`, and touches what `CONTRIBUTING.md` says and nothing else.
+//! Files that a change of each kind touches: a small one is a patch in `tests/patches`, and touches those that `CONTRIBUTING.md` names and nothing else.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
 //! The playground in a browser: the page of `cargo xtask playground`, asked over DevTools with files, clicks and a drawn digit.
-//! What it packs and computes is compared with what this host does, byte by byte.
+//! Its packed files and outputs are compared with those of this host, byte by byte.
 #![cfg(unix)]
 
 use std::fs;
@@ -62,7 +62,7 @@ impl Page {
         let folder = tempfile::tempdir().expect("a folder");
         let page = playground::make(&playground::library(&target), folder.path()).expect("a page");
         let mut browser = Browser::open(folder.path(), &page).expect("it was there");
-        // What is shown is kept: of an output with NaNs the hash says nothing.
+        // Shown results are kept: of an output with NaNs the hash says nothing.
         browser.value("show = ((shown) => (ran) => { globalThis.ran = ran; shown(ran); })(show); 1");
         Some(Self { browser, folder })
     }
@@ -98,7 +98,7 @@ impl Page {
         })
     }
 
-    /// What the outputs of the last run hash to.
+    /// Returns the hashes of the last run's outputs.
     fn outputs(&mut self) -> Vec<String> {
         let shown = self.value("[...document.querySelectorAll('#outputs h2')].map(head => head.dataset.sha256)");
         serde_json::from_value(shown).expect("hashes")
@@ -377,7 +377,7 @@ fn nothing_leaves(page: &mut Page) {
         Some(&"undefined"),
         "a script ran that the policy does not name"
     );
-    // What was on its way has arrived when this connection has.
+    // Messages on their way have arrived when this connection has.
     let mut last = TcpStream::connect(address).expect("it listens");
     last.write_all(b"LAST").expect("sent");
     let first = hears.recv().expect("it listens");
@@ -468,7 +468,7 @@ fn what_is_wrong_with_a_file_is_said_and_the_page_lives() {
     );
     // The same worker starts the library anew.
     page.after(|browser| browser.click("#digits")).expect("it packs again");
-    // What ends without a word: memory for which there is no room.
+    // An end without a word: memory for which there is no room.
     page.value("stop(); $('worker').textContent = $('worker').textContent.replace('0xffffffff', '0x7ffffff0'); 1");
     let lost = page.after(|browser| browser.click("#digits")).expect_err("no memory");
     assert!(lost.contains("ran out of memory"), "{lost}");

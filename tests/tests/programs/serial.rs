@@ -55,7 +55,7 @@ fn inputs(file: &ModelFile, runs: usize) -> Vec<Vec<Vec<u8>>> {
         .collect()
 }
 
-/// What the host computes of them.
+/// Returns the outputs that the host computes for them.
 fn expected(file: &ModelFile, runs: &[Vec<Vec<u8>>], reset_each: bool) -> Vec<Vec<Vec<u8>>> {
     let outputs = model::run(&file.load().expect("it loads"), runs, reset_each, &mut |_, _, _| {});
     outputs.expect("it runs")
@@ -214,7 +214,7 @@ fn an_update_is_tested_on_the_board_and_used() {
     assert!(text.starts_with("the file in the slot: the model is damaged"), "{text}");
     let text = refused(again(&mut link, &vec![0; SLOT as usize + 1]).expect_err("too large"));
     assert_eq!(text, format!("the file has {} bytes, a slot {SLOT}", SLOT + 1));
-    // What was in use still is.
+    // The model that was in use still is.
     assert_eq!(
         link.run_stored(&inputs, OPTIONS).expect("it runs").outputs,
         stored.outputs

@@ -1,4 +1,4 @@
-//! What verifying a signature costs on each core: the table of docs/safety.md, measured. `ARENITE_BLESS=1` writes it anew.
+//! Cost of verifying a signature on each core: the table of docs/safety.md, measured. `ARENITE_BLESS=1` writes it anew.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -139,7 +139,7 @@ fn a_kill_at_any_time_leaves_the_old_model_or_the_new_one() {
         return;
     };
     let begun = Instant::now();
-    // What an update records that comes to its end: boot, the model, pieces, the new model written, on trial, confirmed.
+    // Records of an update that comes to its end: boot, the model, pieces, the new model written, on trial, confirmed.
     let whole = bench
         .update(&bench.file(2), None)
         .unwrap_or_else(|error| panic!("{error}"));
@@ -186,8 +186,8 @@ fn a_kill_at_any_time_leaves_the_old_model_or_the_new_one() {
         let slot = if is_new { 1 - before.slot } else { before.slot };
         // A model on trial that passed is confirmed at once.
         assert_eq!(after, used(slot, false, after.counter), "{cut:?}");
-        // What was confirmed is not taken back. One that is killed may have said so before its last writes were in the file: qemu tells the program at once
-        // that they are done.
+        // A confirmed model is not taken back. One that is killed may have said so before its last writes were in the file: qemu tells the program at once that
+        // they are done.
         let last = report.used.last().filter(|_| !report.killed);
         let confirmed = last.is_some_and(|last| !last.trial && last.counter == next);
         ended += usize::from(confirmed);

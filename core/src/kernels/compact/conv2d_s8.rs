@@ -71,7 +71,7 @@ impl Kernel for S8 {
             taps: taps(op) as usize,
             words: row_bytes(op) as usize / 4,
         };
-        // SAFETY: the lengths are those of the window and of `needs`.
+        // SAFETY: input and output were taken with the window's lengths, weights, records and scratch with those of `needs`.
         unsafe { convolve(op, &rows, input.as_ptr(), output.as_mut_ptr(), scratch.as_mut_ptr()) };
         Some(())
     }
@@ -185,7 +185,7 @@ unsafe fn convolve(op: &Conv2dS8, rows: &Rows, input: *const i8, output: *mut i8
         .cast::<i8>()
         .wrapping_add(padded((rows.taps * channels) as u32) as usize);
     for at in 0..channels {
-        // SAFETY: a pixel behind the window. Volatile, or it would be a `memset` that nothing else of a small model needs.
+        // SAFETY: `needs` counts a pixel of `channels` bytes behind the window. Volatile, or it would be a `memset` that nothing else of a small model needs.
         unsafe { outside.wrapping_add(at).write_volatile(op.input_zero_point) };
     }
     let (mut image, mut out) = (input, output);
@@ -205,14 +205,14 @@ unsafe fn convolve(op: &Conv2dS8, rows: &Rows, input: *const i8, output: *mut i8
                         } else {
                             outside.cast_const()
                         };
-                        // SAFETY: a pixel of the input, or the one of zero points, into the window.
+                        // SAFETY: `row` and `column` lie in the image, or it is the pixel of zero points; `to` is one of the window's `taps` pixels (`needs`).
                         unsafe { copy(from, to, channels) };
                         to = to.wrapping_add(channels);
                         column = column.wrapping_add(dilation);
                     }
                     row = row.wrapping_add(row_dilation);
                 }
-                // SAFETY: the window is filled, the pixel's channels lie at `out`.
+                // SAFETY: all `taps` pixels of the window were written, and `out` is the next of the output's pixels (fn docs).
                 unsafe {
                     match op.groups {
                         1 => products(op, rows, scratch, out),
@@ -232,7 +232,7 @@ unsafe fn convolve(op: &Conv2dS8, rows: &Rows, input: *const i8, output: *mut i8
 /// `count` bytes are readable at `from` and writable at `to`, and do not overlap.
 #[inline(never)]
 unsafe fn copy(mut from: *const i8, mut to: *mut i8, mut count: usize) {
-    // SAFETY: `count` bytes remain at both, of those that the caller guarantees; words are read and written unaligned.
+    // SAFETY: `count` bytes remain at both, of those that this function's contract guarantees; words are read and written unaligned.
     unsafe {
         while count >= 4 {
             to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned());
@@ -254,7 +254,7 @@ unsafe fn products(op: &Conv2dS8, rows: &Rows, window: *const u32, out: *mut i8)
     let mut channel = 0;
     while channel < rows.channels {
         let pair = [channel, (channel + 1).min(rows.channels - 1)];
-        // SAFETY: both of `pair` are below `rows.channels`, and the caller guarantees their rows of `rows.words` weights, records and outputs, and the words of
+        // SAFETY: both of `pair` are below `rows.channels`; the contract guarantees their rows of `rows.words` weights, records and outputs, and the words of
         // `window`.
         unsafe {
             let [mut v, mut w] = [
@@ -283,7 +283,7 @@ unsafe fn products(op: &Conv2dS8, rows: &Rows, window: *const u32, out: *mut i8)
 #[inline(never)]
 unsafe fn depthwise(op: &Conv2dS8, rows: &Rows, window: *const i8, out: *mut i8) {
     for channel in 0..rows.channels {
-        // SAFETY: `channel < rows.channels`, and the caller guarantees its weights, record and output, and the pixels of `window`.
+        // SAFETY: `channel < rows.channels`, and this function's contract guarantees its weights, record and output, and the pixels of `window`.
         unsafe {
             let record = &*rows.records.add(channel);
             let mut w = rows.weights.add(channel * rows.words).cast::<i8>();

@@ -18,12 +18,12 @@ impl Multiply for Dots {
     const FULL_RANGE: bool = true;
 
     unsafe fn tiles(args: &Product) {
-        // SAFETY: `rows_by_four` asks of its arguments what this function asks of the same.
+        // SAFETY: `rows_by_four` has the contract of this function, and gets the same arguments.
         unsafe { rows_by_four(args) }
     }
 
     unsafe fn rows(args: &Product) {
-        // SAFETY: `rows_by_one` asks of its arguments what this function asks of the same.
+        // SAFETY: `rows_by_one` has the contract of this function, and gets the same arguments.
         unsafe { rows_by_one(args) }
     }
 

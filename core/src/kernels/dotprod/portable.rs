@@ -1,4 +1,7 @@
 //! The products in portable Rust, for hosts: the same layout, the same order of writes, the same bits.
+//!
+//! # Safety of all loops
+//! `args` points to arguments whose pointers are valid for what their fields describe (`neon/args.rs`), with constants in the layout of the kernel's `pack`.
 
 #![cfg(not(any(kernel_isa = "dotprod", target_arch = "x86_64")))]
 
@@ -6,11 +9,11 @@ use crate::kernels::neon::args::Product;
 use crate::kernels::neon::gemm_s8_portable::rows;
 
 pub(super) unsafe fn rows_by_four(args: *const Product) {
-    // SAFETY: `rows` asks of its arguments what this function asks of the same.
+    // SAFETY: `rows` has the contract of this function, and gets the same arguments.
     unsafe { rows::<false, 4>(args, 4) }
 }
 
 pub(super) unsafe fn rows_by_one(args: *const Product) {
-    // SAFETY: `rows` asks of its arguments what this function asks of the same.
+    // SAFETY: `rows` has the contract of this function, and gets the same arguments.
     unsafe { rows::<false, 4>(args, 1) }
 }

@@ -1,4 +1,7 @@
 //! The products on x86-64 hosts: the same layout, the same order of writes, the same bits.
+//!
+//! # Safety of all loops
+//! `args` points to arguments whose pointers are valid for what their fields describe (`neon/args.rs`), with constants in the layout of the kernel's `pack`.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -6,11 +9,11 @@ use crate::kernels::neon::args::Product;
 use crate::kernels::neon::loops::dots;
 
 pub(super) unsafe fn rows_by_four(args: *const Product) {
-    // SAFETY: `dots` asks of its arguments what this function asks of the same.
+    // SAFETY: `dots` has the contract of this function, and gets the same arguments.
     unsafe { dots::<4>(args) }
 }
 
 pub(super) unsafe fn rows_by_one(args: *const Product) {
-    // SAFETY: `dots` asks of its arguments what this function asks of the same.
+    // SAFETY: `dots` has the contract of this function, and gets the same arguments.
     unsafe { dots::<1>(args) }
 }

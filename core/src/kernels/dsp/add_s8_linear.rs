@@ -20,7 +20,7 @@ impl Loop for Words {
     fn add(op: &PackedSumS8, output: Dst<'_, i8>, a: Src<'_, i8>, b: Src<'_, i8>) -> Option<()> {
         let quads = op.count as usize / 4;
         if quads > 0 {
-            // SAFETY: all three have four elements a quad.
+            // SAFETY: `4 * quads <= op.count`, the elements with which all three were taken.
             unsafe { quads_of(output.as_mut_ptr(), a.as_ptr(), b.as_ptr(), quads, op) };
         }
         for at in 4 * quads..op.count as usize {

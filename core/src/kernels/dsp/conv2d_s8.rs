@@ -2,7 +2,7 @@
 //!
 //! Four output pixels at a time: their windows are widened to 16 bits side by side in scratch (each activation once a block), then every pair
 //! of output channels takes its weights past all of them, two activations of four pixels a step: 8 SMLAD, 2 SXTB16, 1 LDR of weights and
-//! 2 LDRD of activations for 16 MACs, 0.81 a MAC. What is left at the end of an image, and a fully connected layer, goes one pixel at a time:
+//! 2 LDRD of activations for 16 MACs, 0.81 a MAC. The pixels left at the end of an image, and a fully connected layer, go one at a time:
 //! 18 instructions for 16 MACs, 1.13 a MAC.
 //!
 //! **The stream**, for every pair of output channels (an odd last one is paired with itself): both biases, zero-point correction folded in;
@@ -149,7 +149,7 @@ fn run_with<L: Loops>(
     let weights = mem.weights::<u32>(op.weights, needs.weights / 4)?;
     let scratch = mem.dst::<u32>(op.scratch, needs.scratch / 4)?;
     let (input, output) = (input.as_ptr(), output.as_mut_ptr());
-    // SAFETY: `needs` and the window's lengths are what `convolve` reads and writes.
+    // SAFETY: input and output were taken with the window's lengths, weights and scratch with those of `needs`, which `convolve` asks for.
     unsafe {
         convolve::<L>(
             g,
@@ -415,10 +415,10 @@ unsafe fn convolve<L: Loops>(
                 to.saturating_sub(x) / 4 * 4
             };
             if pixels > 0 {
-                // Four whole windows of a row at a time. What of them lies above or below the image stays in scratch.
+                // Four whole windows of a row at a time. Their rows above or below the image stay in scratch.
                 if has(pieces::OUTSIDE) && rows.len() < g.runs {
                     let outside = sxtb16(u32::from_ne_bytes([g.zero_point as u8; 4]));
-                    // SAFETY: the words of four pixels.
+                    // SAFETY: `word < 4 * pairs`, the words of four pixels, which `needs` counts in scratch.
                     (0..pairs * 4).for_each(|word| unsafe { *scratch.add(word) = outside });
                 }
                 let tail = rows.start * g.tail;
@@ -431,7 +431,7 @@ unsafe fn convolve<L: Loops>(
                 let top = top + (rows.start * g.dilation[0]) as isize;
                 let mut first = image.wrapping_offset(top * g.row as isize + column * g.input[2] as isize);
                 for _ in 0..pixels / 4 {
-                    // SAFETY: these rows of the windows lie inside the image.
+                    // SAFETY: `rows` are the window's rows inside the image, and the columns of these pixels' windows are all inside.
                     unsafe { widen_4(&windows, first) };
                     emit(4);
                     first = first.wrapping_add(4 * windows.step);
@@ -441,7 +441,7 @@ unsafe fn convolve<L: Loops>(
                 pixels = if left >= 4 && (y > 0 || x >= alone) { 4 } else { 1 };
                 for pixel in 0..pixels {
                     let (top, column) = g.corner(y, x);
-                    // SAFETY: what lies outside the image is not read.
+                    // SAFETY: rows and columns outside of the image are compared and not read; scratch takes the pairs of `pixels` pixels.
                     unsafe {
                         if has(pieces::COLUMNS) && (!has(pieces::PIXELS) || g.shares_words(column)) {
                             if pieces == u32::MAX {

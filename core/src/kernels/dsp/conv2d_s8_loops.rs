@@ -66,13 +66,13 @@ pub(super) struct Separate;
 impl Loops for Separate {
     #[inline(always)]
     unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: the condition is that of `Loops::mac_4x2`.
+        // SAFETY: `Loops::mac_4x2` has the same contract, and gets the same `block`.
         unsafe { mac_4x2(block) }
     }
 
     #[inline(always)]
     unsafe fn mac_1x2(block: &ConvBlockArgs) {
-        // SAFETY: the condition is that of `Loops::mac_1x2`.
+        // SAFETY: `Loops::mac_1x2` has the same contract, and gets the same `block`.
         unsafe { mac_1x2(block) }
     }
 }
@@ -90,7 +90,7 @@ pub(super) unsafe extern "C" fn finish_general(
     let (pixels, stride) = (pixels_and_stride & 7, pixels_and_stride >> 3);
     for channel in 0..2 {
         for pixel in 0..pixels {
-            // SAFETY: `channel < 2` and `pixel < pixels`: a sum, a record and an output that the caller guarantees.
+            // SAFETY: `channel < 2` and `pixel < pixels`: a sum, a record and an output that this function's contract guarantees.
             unsafe {
                 let sum = *sums.add(channel * pixels + pixel);
                 let out = out.add(pixel * stride + channel);
@@ -374,7 +374,7 @@ mod arm {
     /// `block` describes `4 * pairs` readable words of pixels, an even number of channels from `out` to `out_end` with as many
     /// channel pairs in the stream, and four writable output pixels.
     pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: the assembly reads and writes what the caller guarantees of `block` (fn docs), and keeps to the calling convention.
+        // SAFETY: the assembly reads and writes what this function's contract guarantees of `block` (fn docs), and keeps to the calling convention.
         unsafe { mac_4x2_asm(block) }
     }
 
@@ -483,7 +483,7 @@ mod arm {
     /// # Safety
     /// As for [`mac_4x2`], with one pixel's `pairs` words and one output pixel.
     pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
-        // SAFETY: the assembly reads and writes what the caller guarantees of `block`, one pixel.
+        // SAFETY: the assembly reads and writes what this function's contract guarantees of `block`, one pixel.
         unsafe { mac_1x2_asm(block) }
     }
 
@@ -530,7 +530,7 @@ mod portable {
     /// `block` describes `4 * pairs` readable words of pixels, an even number of channels from `out` to `out_end` with as many
     /// channel pairs in the stream, and four writable output pixels.
     pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: the caller guarantees `block` for four pixels.
+        // SAFETY: this function's contract guarantees `block` for four pixels.
         unsafe { mac::<4>(block) }
     }
 
@@ -539,15 +539,18 @@ mod portable {
     /// # Safety
     /// As for [`mac_4x2`], with one pixel's `pairs` words and one output pixel.
     pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
-        // SAFETY: the caller guarantees `block` for one pixel.
+        // SAFETY: this function's contract guarantees `block` for one pixel.
         unsafe { mac::<1>(block) }
     }
 
+    /// All channels of `PIXELS` pixels.
+    ///
+    /// # Safety
+    /// As for [`mac_4x2`], with as many pixels.
     unsafe fn mac<const PIXELS: usize>(block: &ConvBlockArgs) {
         let mut weights = block.weights;
         let mut out = block.out;
-        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (docs of `mac_4x2` and
-        // `mac_1x2`).
+        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (fn docs).
         unsafe {
             while out != block.out_end {
                 let biases = [*weights as i32, *weights.add(1) as i32];

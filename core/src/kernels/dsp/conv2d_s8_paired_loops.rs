@@ -16,13 +16,13 @@ pub(super) struct Paired;
 impl Loops for Paired {
     #[inline(always)]
     unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: the condition is that of `Loops::mac_4x2`.
+        // SAFETY: `Loops::mac_4x2` has the same contract, and gets the same `block`.
         unsafe { mac_4x2(block) }
     }
 
     #[inline(always)]
     unsafe fn mac_1x2(block: &ConvBlockArgs) {
-        // SAFETY: the condition is that of `Loops::mac_1x2`.
+        // SAFETY: `Loops::mac_1x2` has the same contract, and gets the same `block`.
         unsafe { mac_1x2(block) }
     }
 }
@@ -109,7 +109,7 @@ mod arm {
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
     pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: the assembly reads and writes what the caller guarantees of `block` (fn docs), and keeps to the calling convention.
+        // SAFETY: the assembly reads and writes what this function's contract guarantees of `block` (fn docs), and keeps to the calling convention.
         unsafe { mac_4x2_asm(block) }
     }
 
@@ -463,7 +463,7 @@ mod arm {
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
     pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
-        // SAFETY: the assembly reads and writes what the caller guarantees of `block`, one pixel.
+        // SAFETY: the assembly reads and writes what this function's contract guarantees of `block`, one pixel.
         unsafe { mac_1x2_asm(block) }
     }
 
@@ -511,7 +511,7 @@ mod portable {
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
     pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: the caller guarantees `block` for four pixels.
+        // SAFETY: this function's contract guarantees `block` for four pixels.
         unsafe { mac::<4>(block) }
     }
 
@@ -520,16 +520,19 @@ mod portable {
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
     pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
-        // SAFETY: the caller guarantees `block` for one pixel.
+        // SAFETY: this function's contract guarantees `block` for one pixel.
         unsafe { mac::<1>(block) }
     }
 
+    /// All channels of `PIXELS` pixels.
+    ///
+    /// # Safety
+    /// As for [`mac_4x2`], with as many pixels.
     unsafe fn mac<const PIXELS: usize>(block: &ConvBlockArgs) {
         let mut weights = block.weights;
         let mut out = block.out;
         let general = block.form == Form::General as usize;
-        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (docs of `mac_4x2` and
-        // `mac_1x2`).
+        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (fn docs).
         unsafe {
             while out != block.out_end {
                 let mut first = [*weights as i32; PIXELS];

@@ -293,7 +293,7 @@ mod tests {
                 .map(|&word| u32::from_le_bytes(word))
                 .collect();
             let is_packed = |words: &[u32]| {
-                // SAFETY: bytes of integers.
+                // SAFETY: every word is four bytes, initialised and borrowed as long as the view.
                 let bytes = unsafe { core::slice::from_raw_parts(words.as_ptr().cast::<u8>(), 4 * words.len()) };
                 packed(&packed_op, bytes) == Some(true)
             };

@@ -296,7 +296,7 @@ mod tests {
     }
 
     fn trusts(words: &[u32], step: &PackedGroupsS8) -> bool {
-        // SAFETY: bytes of integers.
+        // SAFETY: every word is four bytes, initialised and borrowed as long as the view.
         let bytes = unsafe { core::slice::from_raw_parts(words.as_ptr().cast::<u8>(), 4 * words.len()) };
         S8::trusts(step, bytes)
     }

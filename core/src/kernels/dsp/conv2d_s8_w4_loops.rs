@@ -20,13 +20,13 @@ impl Loops for W4Loops {
 
     #[inline(always)]
     unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: the condition is that of `Loops::mac_4x2`.
+        // SAFETY: `Loops::mac_4x2` has the same contract, and gets the same `block`.
         unsafe { mac_4x2(block) }
     }
 
     #[inline(always)]
     unsafe fn mac_1x2(block: &ConvBlockArgs) {
-        // SAFETY: the condition is that of `Loops::mac_1x2`.
+        // SAFETY: `Loops::mac_1x2` has the same contract, and gets the same `block`.
         unsafe { mac_1x2(block) }
     }
 }
@@ -102,7 +102,7 @@ mod arm {
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
     pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: the assembly reads and writes what the caller guarantees of `block` (fn docs), and keeps to the calling convention.
+        // SAFETY: the assembly reads and writes what this function's contract guarantees of `block` (fn docs), and keeps to the calling convention.
         unsafe { mac_4x2_asm(block) }
     }
 
@@ -246,7 +246,7 @@ mod arm {
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
     pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
-        // SAFETY: the assembly reads and writes what the caller guarantees of `block`, one pixel.
+        // SAFETY: the assembly reads and writes what this function's contract guarantees of `block`, one pixel.
         unsafe { mac_1x2_asm(block) }
     }
 
@@ -303,7 +303,7 @@ mod portable {
     /// # Safety
     /// See [`super::Loops::mac_4x2`].
     pub(in super::super) unsafe fn mac_4x2(block: &ConvBlockArgs) {
-        // SAFETY: the caller guarantees `block` for four pixels.
+        // SAFETY: this function's contract guarantees `block` for four pixels.
         unsafe { mac::<4>(block) }
     }
 
@@ -312,15 +312,18 @@ mod portable {
     /// # Safety
     /// See [`super::Loops::mac_1x2`].
     pub(in super::super) unsafe fn mac_1x2(block: &ConvBlockArgs) {
-        // SAFETY: the caller guarantees `block` for one pixel.
+        // SAFETY: this function's contract guarantees `block` for one pixel.
         unsafe { mac::<1>(block) }
     }
 
+    /// All channels of `PIXELS` pixels.
+    ///
+    /// # Safety
+    /// As for [`mac_4x2`], with as many pixels.
     unsafe fn mac<const PIXELS: usize>(block: &ConvBlockArgs) {
         let mut weights = block.weights;
         let mut out = block.out;
-        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (docs of `mac_4x2` and
-        // `mac_1x2`).
+        // SAFETY: `block` has `PIXELS` pixels' words, a stream for the channels up to `out_end`, and outputs of as many pixels (fn docs).
         unsafe {
             let mut eights = [0_i32; PIXELS];
             for pair in 0..block.pairs {
@@ -357,7 +360,7 @@ mod portable {
     ) {
         for (half, w) in [sxtb16(w), sxtb16_ror8(w)].into_iter().enumerate() {
             for (pixel, (first, both)) in first.iter_mut().zip(&mut *both).enumerate() {
-                // SAFETY: `half < 2` and `pixel < PIXELS`: one of the `2 * PIXELS` pairs that the caller guarantees.
+                // SAFETY: `half < 2` and `pixel < PIXELS`: one of the `2 * PIXELS` pairs that this function's contract guarantees.
                 let x = unsafe { *x.add(half * PIXELS + pixel) };
                 *both = smlad(x, w, *both);
                 *first = smlad(x, w & 0x000f_000f, *first);
@@ -375,7 +378,7 @@ mod portable {
         weights: *const u32,
         out: *mut i8,
     ) -> (*const u32, *mut i8) {
-        // SAFETY: the caller guarantees two records at `weights` and two channels of `PIXELS` outputs at `out`.
+        // SAFETY: this function's contract guarantees two records at `weights` and two channels of `PIXELS` outputs at `out`.
         unsafe {
             if block.form == Form::General as usize {
                 let [_, seconds] = &mut sums;

@@ -88,7 +88,7 @@ pub(super) fn run(op: &PackedConv2dS8, needs: Needs, mem: &Mem<'_>, convolve: Co
     let weights = mem.weights::<u32>(op.weights, needs.weights / 4)?;
     let scratch = mem.dst::<u32>(op.scratch, needs.scratch / 4)?;
     let (input, output) = (input.as_ptr(), output.as_mut_ptr());
-    // SAFETY: `needs` and the window's lengths are what `convolve` reads and writes.
+    // SAFETY: input and output were taken with the window's lengths, weights and scratch with those of `needs`, which `convolve` asks for.
     unsafe { convolve(op, input, weights.as_ptr(), output, scratch.as_mut_ptr()) };
     Some(())
 }
@@ -251,7 +251,7 @@ unsafe fn convolve(op: &PackedConv2dS8, input: *const i8, stream: *const u32, ou
     // By words: a small program needs nothing else of `memset`.
     let zero = u32::from(op.input_zero_point as u8) * 0x0101_0101;
     for word in 0..channels / 4 {
-        // SAFETY: `channels` bytes, fours, after the table.
+        // SAFETY: `needs` counts `channels` bytes, a multiple of four, behind the `rows * columns` words of the table.
         unsafe { *scratch.wrapping_add(rows * columns + word) = zero };
     }
     let (from, to) = super::inside(in_width, width, columns, stride, dilation, before);
@@ -283,7 +283,7 @@ unsafe fn convolve(op: &PackedConv2dS8, input: *const i8, stream: *const u32, ou
                     let mut column = left;
                     for _ in 0..columns {
                         let inside = whole || (line_inside && (column as usize) < in_width);
-                        // SAFETY: one entry for each tap.
+                        // SAFETY: the loops go over the `rows * columns` entries that `needs` counts in scratch.
                         unsafe { *entry = tap(run_of.image, outside, inside.then_some(offset)) };
                         entry = entry.wrapping_add(1);
                         offset += (dilation * channels) as isize;

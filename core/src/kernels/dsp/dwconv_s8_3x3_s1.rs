@@ -132,18 +132,18 @@ impl WidenedLines {
         let pair = |at: usize| to.wrapping_add(3 * at);
         let outside = (&raw const self.outside).cast::<i8>();
         let Some(line) = line else {
-            // SAFETY: one word for all elements, which lie no bytes apart.
+            // SAFETY: every element is `self.outside`, four bytes, for the step is 0; all pairs are writable (fn docs).
             unsafe { widen(outside, 0, to, pair(self.pairs), plane) };
             return;
         };
         let [from, until] = self.inside;
         if from < until {
             let first = line.wrapping_add((2 * from - self.padding) * self.step);
-            // SAFETY: both elements of these pairs are inside.
+            // SAFETY: `self.inside` are the pairs of which both elements lie in the line, which is readable (fn docs).
             unsafe { widen(first, self.step, pair(from), pair(until), plane) };
         }
         let element = |i: usize| match i.checked_sub(self.padding) {
-            // SAFETY: inside.
+            // SAFETY: `i < self.length`, four bytes of an element of the line (fn docs); the read is unaligned.
             Some(i) if i < self.length => unsafe { line.wrapping_add(i * self.step).cast::<u32>().read_unaligned() },
             _ => self.outside,
         };
@@ -154,7 +154,7 @@ impl WidenedLines {
             }
             if at < self.pairs {
                 let both = [element(2 * at), element(2 * at + 1)];
-                // SAFETY: `both` has two elements of four bytes; `pair(at)` to `pair(at + 1)` is one of the pairs of four channels that the caller guarantees.
+                // SAFETY: `both` has two elements of four bytes; `pair(at)` to `pair(at + 1)` is one of the pairs of four channels, which are valid.
                 unsafe { widen(both.as_ptr().cast(), 4, pair(at), pair(at + 1), plane) };
             }
             at += 1;
@@ -167,7 +167,7 @@ impl WidenedLines {
 /// # Safety
 /// `quad` are the stream's words of four channels in form `form`, `table` is writable for [`TABLE`] words.
 unsafe fn tabulate(quad: *const u32, form: Form, across: bool, table: *mut u32) {
-    // SAFETY: `at` is within the words of four channels at `quad`, which the caller guarantees in form `form`.
+    // SAFETY: `at` is within the words of four channels at `quad`, which this function's contract guarantees in form `form`.
     let word = |at: usize| unsafe { *quad.add(at) };
     let low_high = |a: u32, b: u32| a & 0xffff | b & 0xffff_0000;
     let high_low = |a: u32, b: u32| a >> 16 | b << 16;
@@ -186,7 +186,7 @@ unsafe fn tabulate(quad: *const u32, form: Form, across: bool, table: *mut u32) 
         };
         let mut to = table.wrapping_add(channel * CHANNEL);
         let mut put = |word: u32| {
-            // SAFETY: `to` lies in the `TABLE` words that the caller guarantees, each channel within its `CHANNEL` words.
+            // SAFETY: `to` lies in the `TABLE` words that this function's contract guarantees, each channel within its `CHANNEL` words.
             unsafe { *to = word };
             to = to.wrapping_add(1);
         };
@@ -241,7 +241,7 @@ unsafe fn dwconv_3x3_s1(op: &PackedConv2dS8, input: *const i8, stream: *const u3
         for quad in 0..channels / 4 {
             let offset = image * height * row + 4 * quad;
             let (input, output) = (input.wrapping_add(offset), output.wrapping_add(offset));
-            // SAFETY: the stream's quads, the scratch of `needs`; lines inside the input, and outputs whose inputs have been widened.
+            // SAFETY: `quad < channels / 4`: its words of the stream; `needs` counts tables and lines in scratch; `inside` lines are the input's.
             unsafe {
                 tabulate(stream.wrapping_add(quad * words), op.form, across, scratch);
                 let mut third = 0;

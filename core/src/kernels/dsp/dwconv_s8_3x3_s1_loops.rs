@@ -329,7 +329,7 @@ mod portable {
         let mut x = line.x;
         for channel in 0..4 {
             let [weights, record] = [line.weights, line.records].map(|table| table.wrapping_add(channel * CHANNEL));
-            // SAFETY: the channel's weights, record, inputs and outputs are those of `line`, which the caller guarantees.
+            // SAFETY: the channel's weights, record, inputs and outputs are those of `line`, which this function's contract guarantees.
             unsafe {
                 let requantize = |sum: i32| match line.form {
                     form if form == Form::Folded as usize => {

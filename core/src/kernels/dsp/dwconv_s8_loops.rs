@@ -39,7 +39,7 @@ pub(super) use portable::{run, tap};
 /// Four sums at `sums` and sixteen words at `records` are readable, four bytes at `out` writable.
 unsafe extern "C" fn finish_general(sums: *const i32, records: *const u32, out: *mut i8) {
     for channel in 0..4 {
-        // SAFETY: `channel < 4`: a sum, a record of four words and an output that the caller guarantees.
+        // SAFETY: `channel < 4`: a sum, a record of four words and an output that this function's contract guarantees.
         unsafe { *out.add(channel) = super::channel_record::general(records.add(4 * channel), *sums.add(channel)) };
     }
 }
@@ -240,7 +240,7 @@ mod arm {
     /// # Safety
     /// Every tap's address plus the run's length is readable, the stream and the outputs are as described.
     pub(in super::super) unsafe fn run(run: &DwconvRunArgs) {
-        // SAFETY: the assembly reads and writes what the caller guarantees of `run` (fn docs), and keeps to the calling convention.
+        // SAFETY: the assembly reads and writes what this function's contract guarantees of `run` (fn docs), and keeps to the calling convention.
         unsafe { if run.taps == 9 { run_9(run) } else { run_any(run) } }
     }
 
@@ -326,7 +326,7 @@ mod portable {
     /// # Safety
     /// Every tap's address plus the run's length is readable, the stream and the outputs are as described.
     pub(in super::super) unsafe fn run(run: &DwconvRunArgs) {
-        // SAFETY: each pixel takes the stream from its start to its end, and the next output bytes; the caller guarantees both and the taps of the run's
+        // SAFETY: each pixel takes the stream from its start to its end, and the next output bytes; the contract guarantees both and the taps of the run's
         // pixels.
         unsafe {
             let (mut at, mut out) = (0, run.out);
@@ -341,8 +341,12 @@ mod portable {
         }
     }
 
+    /// Four channels of a pixel; returns where the next four go.
+    ///
+    /// # Safety
+    /// `stream` has the words of four channels, their taps are readable from `at` on, and four bytes are writable at `out`.
     unsafe fn quad(run: &DwconvRunArgs, stream: &mut *const u32, at: usize, out: *mut i8) -> *mut i8 {
-        // SAFETY: `run`, its only caller, guarantees the stream's words of four channels at `stream`, their taps from `at` on and four bytes at `out`.
+        // SAFETY: the stream's words of four channels, their taps from `at` on and four bytes at `out` are valid (fn docs).
         unsafe {
             let mut next = || {
                 let word = **stream;

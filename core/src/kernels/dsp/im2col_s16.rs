@@ -9,7 +9,7 @@ use crate::kernels::isa::dsp::{halves, sxtb16, sxtb16_ror8};
 /// `len` bytes are readable, a word for every two of them writable.
 pub(super) unsafe fn widen(src: *const i8, dst: *mut u32, len: usize) {
     let (mut word, mut pair) = (src.cast::<u32>(), dst);
-    // SAFETY: whole words of the bytes, then the others.
+    // SAFETY: `len / 4` words and `len % 4` bytes are the `len` bytes at `src`; each two of them have a word at `dst` (fn docs).
     unsafe {
         for _ in 0..len / 4 {
             let x = word.read_unaligned();
@@ -44,7 +44,7 @@ pub(super) unsafe fn widen_pixel(g: &Geometry, dst: *mut u32, step: usize, image
         let row = (y as usize) < g.input[0];
         let line = image.wrapping_offset(y * g.row as isize);
         let at = |x: isize| line.wrapping_offset(x * channels as isize);
-        // SAFETY: what lies outside is not read.
+        // SAFETY: `row` and the columns are compared: bytes outside of the image are not read; `dst` takes all pairs (fn docs).
         unsafe {
             if g.dilation[1] == 1 && (columns_inside || !row) {
                 lane.run(row.then(|| at(left)), g.words, g.tail, g.zero_point);
@@ -75,7 +75,7 @@ pub(super) unsafe fn widen_columns(
     top: isize,
     left: isize,
 ) {
-    // SAFETY: the conditions are those of this function.
+    // SAFETY: the image inside and the pairs at `dst` are those of this function (points 1 and 2).
     unsafe { widen_known_columns(g, dst, step, image, top, left) }
 }
 
@@ -231,7 +231,7 @@ impl Lane {
     /// With `src`, `4 * words + tail` bytes are readable there; the places of their pairs are writable.
     #[inline(always)]
     unsafe fn run(&mut self, src: Option<*const i8>, words: usize, tail: usize, zero_point: i8) {
-        // SAFETY: `words` words and `tail` bytes are read at `src`, if any, and written as pairs; the caller guarantees both.
+        // SAFETY: `words` words and `tail` bytes are read at `src`, if any, and written as pairs; this function's contract guarantees both.
         unsafe {
             match src {
                 Some(src) => {
@@ -254,9 +254,13 @@ impl Lane {
         }
     }
 
+    /// Writes the pairs of a word.
+    ///
+    /// # Safety
+    /// The next pair and that `step` words behind it are writable.
     #[inline(always)]
     unsafe fn word(&mut self, even: u32, odd: u32) {
-        // SAFETY: the caller's places.
+        // SAFETY: `body` and the place `step` words behind it are writable (fn docs).
         unsafe {
             *self.body = even;
             *self.body.add(self.step) = odd;
@@ -264,9 +268,13 @@ impl Lane {
         }
     }
 
+    /// Writes a byte's half of a pair.
+    ///
+    /// # Safety
+    /// The next half is writable.
     #[inline(always)]
     unsafe fn tail(&mut self, byte: i8) {
-        // SAFETY: the caller's place.
+        // SAFETY: `tails` is writable (fn docs).
         unsafe { *self.tails = i16::from(byte) };
         self.tails = self
             .tails

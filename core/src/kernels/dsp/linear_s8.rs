@@ -105,7 +105,7 @@ impl Kernel for S8 {
                 input.slice(pixel * inputs, inputs)?,
                 output.slice(pixel * outputs, outputs)?,
             );
-            // SAFETY: a pixel of each; weights and scratch are what the step needs.
+            // SAFETY: `x` and `y` were sliced to a pixel of inputs and of outputs; weights and scratch were taken with the lengths of `needs`.
             unsafe {
                 if pieces & WHOLE == 0 || pieces & TILES != 0 && by_tiles(&op.window) {
                     tiles(
@@ -349,7 +349,7 @@ fn widened(window: &Window2d) -> u32 {
 /// A row of activations that is widened whole.
 ///
 /// # Safety
-/// `x` and `y` are valid for the layer's inputs and outputs, `scratch` for what it needs; `scratch` overlaps neither.
+/// `x` and `y` are valid for the layer's inputs and outputs; `stream` and `scratch` have what it needs, and `scratch` overlaps neither of them.
 unsafe fn whole(op: &PackedConv2dS8, x: *const i8, y: *mut i8, stream: &[u32], scratch: *mut u32) -> Option<()> {
     let Sizes { pairs, words, .. } = Sizes::of(&op.window);
     let [inputs, outputs] = [op.window.input[2], op.window.output[2]].map(usize::from);
@@ -357,7 +357,7 @@ unsafe fn whole(op: &PackedConv2dS8, x: *const i8, y: *mut i8, stream: &[u32], s
     let record = [m, c, k, k.wrapping_sub(8), d];
     let stage = scratch.wrapping_add(words as usize).cast::<i8>();
     let out = if outputs % 2 == 1 { stage } else { y };
-    // SAFETY: the caller's memory; two channels more than a half of the outputs, rounded up, are in the stage.
+    // SAFETY: `x`, `y`, `stream` and `scratch` are valid for the layer (fn docs); an odd number of outputs and one more lie in the stage (`needs`).
     unsafe {
         widen(x, scratch, inputs);
         multiply(&LinearS8Args {
@@ -385,7 +385,7 @@ unsafe fn tiles(window: &Window2d, x: *const i8, y: *mut i8, stream: *const u32,
     let Sizes { records, pairs, words } = Sizes::of(window);
     let [inputs, outputs] = [window.input[2], window.output[2]].map(usize::from);
     let (tile, pairs) = (TILE as usize, pairs as usize);
-    // SAFETY: the caller's memory, in the order of the stream.
+    // SAFETY: `x`, `y` and `scratch` are valid for the layer (docs of `whole`); `stream` has records, biases and weights in this order (fn docs).
     unsafe {
         let sums = scratch.add(tile);
         let biases = stream.add(records as usize);

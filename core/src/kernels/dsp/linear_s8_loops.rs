@@ -47,7 +47,7 @@ mod arm {
     /// `dense` describes readable activations, weights of as many words for every two channels, their biases and, but where sums are kept, a record and
     /// writable outputs, of an even number of channels and at least two.
     pub(in super::super) unsafe fn multiply(dense: &LinearS8Args) {
-        // SAFETY: the assembly reads and writes what the caller guarantees of `dense` (fn docs), and keeps to the calling convention.
+        // SAFETY: the assembly reads and writes what this function's contract guarantees of `dense` (fn docs), and keeps to the calling convention.
         unsafe { multiply_asm(dense) }
     }
 

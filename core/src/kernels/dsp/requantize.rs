@@ -95,8 +95,8 @@ impl Short {
         if j >= 1 && k as u32 <= k_max {
             let half = if right > 0 { 1 << (shift - 1) } else { 0 };
             let c = (reference.zero_point << shift) + half + (1 << (j - 1));
-            // A longer pre-shift than the factor wants takes bits off its end. What then misses a limit by less than a step of the accumulator is exact
-            // still: rounded down or up.
+            // A longer pre-shift than the factor wants takes bits off its end. A result that then misses a limit by less than a step of the accumulator is
+            // exact still: rounded down or up.
             let drop = k_min.saturating_sub(k as u32);
             return [0, 1].into_iter().take(1 + drop.min(1) as usize).find_map(|up| {
                 let positive = Self {

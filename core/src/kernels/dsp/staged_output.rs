@@ -23,13 +23,13 @@ pub(super) unsafe fn unstage(stage: *const i8, out: *mut i8, channels: usize, pi
 pub(super) unsafe fn copy(from: *const i8, to: *mut i8, len: usize) {
     let (words, written) = (from.cast::<u32>(), to.cast::<u32>());
     for word in 0..len / 4 {
-        // SAFETY: a word that lies in the bytes.
+        // SAFETY: `word < len / 4`, the words of the `len` bytes at both (fn docs); they are read and written unaligned.
         unsafe { written.add(word).write_unaligned(words.add(word).read_unaligned()) };
         // Nothing, but the compiler makes a `memcpy` of no loop that holds it.
         core::hint::black_box(());
     }
     for byte in len & !3..len {
-        // SAFETY: a byte of them.
+        // SAFETY: `byte < len`, the bytes at both (fn docs).
         unsafe { *to.add(byte) = *from.add(byte) };
         core::hint::black_box(());
     }

@@ -34,7 +34,7 @@ fn aligned(bytes: usize) -> Vec<u128> {
 }
 
 fn bytes_mut(memory: &mut [u128]) -> &mut [u8] {
-    // SAFETY: bytes of integers.
+    // SAFETY: every word is 16 bytes, initialised and borrowed mutably as long as the slice.
     unsafe { core::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), memory.len() * 16) }
 }
 

@@ -194,7 +194,7 @@ fn parse<'a>(words: &mut Words<'a>) -> Result<Payload<'a>, Why> {
     }
 }
 
-/// Follows the commands of a payload. What is accepted reads and writes nothing outside of `own` and of the NPU itself, on an NPU of the payload's
+/// Follows the commands of a payload. An accepted payload reads and writes nothing outside of `own` and of the NPU itself, on an NPU of the payload's
 /// configuration.
 ///
 /// # Errors

@@ -63,7 +63,7 @@ fn run_at<K: Kernel<Op = Conv2dF32>>(
     op.bias = op
         .bias
         .map(|_| 4 * (constants.len() - usize::from(op.window.output[2])) as u32);
-    // SAFETY: bytes of floats, and only these views while the kernel runs.
+    // SAFETY: every float is four bytes, initialised; the arrays are touched through these views alone while the kernel runs.
     let (bytes, weights) = unsafe {
         (
             core::slice::from_raw_parts_mut(arena.as_mut_ptr().cast::<u8>(), arena.len() * 4),

@@ -144,7 +144,7 @@ pub fn add(
         low: output.low,
         high: output.high,
     };
-    // SAFETY: all three have this many elements.
+    // SAFETY: `b` and `out` have `a.len()` elements, as compared above.
     unsafe {
         if output.fast {
             add_fast(a.as_ptr(), b.as_ptr(), out.as_mut_ptr(), a.len(), &args)

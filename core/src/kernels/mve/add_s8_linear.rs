@@ -29,7 +29,7 @@ impl Loop for Doubled {
             factors: op.factors,
             offset: op.offset,
         };
-        // SAFETY: all three have this many elements.
+        // SAFETY: `a`, `b` and `output` were taken with `op.count` elements each.
         unsafe { linear_sum(&args) };
         Some(())
     }

@@ -173,7 +173,7 @@ fn run<const W4: bool>(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
     if is_one_row(op) {
         let (x, out) = (mem.src::<i8>(op.input, k)?, mem.dst::<i8>(op.output, channels)?);
         let row = whole_blocks(x, gemm_s8::padded(k), || mem.dst::<i8>(op.scratch, gemm_s8::padded(k)))?;
-        // SAFETY: one row of whole blocks, and one output pixel.
+        // SAFETY: `row` is one row of whole blocks (`whole_blocks`), and `out` was taken with the pixel's `channels` elements.
         unsafe { product.multiply(row, 0, 1, out.as_mut_ptr()) };
         return Some(());
     }
@@ -210,7 +210,7 @@ fn geometry(op: &Conv2dS8) -> Geometry {
 
 impl<const W4: bool> Product for Matrix<'_, W4> {
     unsafe fn multiply(&self, x: *const i8, stride: usize, rows: usize, out: *mut i8, _: usize) {
-        // SAFETY: `Matrix::multiply` asks of its arguments what this function asks of the same.
+        // SAFETY: `Matrix::multiply` has the contract of this function, and gets the same arguments.
         unsafe { Matrix::multiply(self, x, stride, rows, out) }
     }
 }

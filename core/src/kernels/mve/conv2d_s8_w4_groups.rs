@@ -117,7 +117,7 @@ impl Kernel for S8 {
             let x = mem.src::<i8>(conv.input, shape.k as u32)?;
             let out = mem.dst::<i8>(conv.output, product.channels as u32)?;
             let row = whole_blocks(x, padded(shape.k as u32), || scratch)?;
-            // SAFETY: one row of whole blocks, and one output pixel.
+            // SAFETY: `row` is one row of whole blocks (`whole_blocks`), and `out` was taken with the pixel's `channels` elements.
             unsafe { product.multiply(row, 0, 1, out.as_mut_ptr(), 0) };
             return Some(());
         }
@@ -324,7 +324,7 @@ impl Matrix<'_> {
             high: self.output.high,
             factors: self.shape.factors() as u32,
         };
-        // SAFETY: `groups > 0`, their weights lie from `args.weights` on, and the row and its outputs are the caller's.
+        // SAFETY: `groups > 0`, their weights lie from `args.weights` on, and the row and its outputs are valid (fn docs).
         unsafe {
             match (self.shape.of_group, self.output.fast) {
                 (1, true) => rows1_g16_fast(&args),
@@ -342,7 +342,7 @@ impl Product for Matrix<'_> {
         if rows < MANY || self.widened.is_null() {
             for row in 0..rows {
                 let (x, out) = (x.wrapping_add(row * stride), out.wrapping_add(row * self.channels));
-                // SAFETY: `row < rows`, whose inputs and outputs the caller guarantees; the groups of the channels are those of the packed weights.
+                // SAFETY: `row < rows`, whose inputs and outputs are valid (trait docs); the groups of the channels are those of the packed weights.
                 unsafe {
                     self.row(0, full, GROUP, x, out);
                     self.row(full, rest.min(1), rest, x, out);
@@ -364,7 +364,7 @@ impl Product for Matrix<'_> {
                 core::slice::from_raw_parts(self.widened.cast::<u8>(), bytes)
             };
             let matrix = gemm_s8::Matrix::<false>::of_group(weights, self.shape.k, self.channels, self.output);
-            // SAFETY: one group of widened weights; the rows at `x` and their outputs of these channels are the caller's.
+            // SAFETY: one group of widened weights; the rows at `x` and their outputs of these channels are valid (trait docs).
             unsafe { matrix.groups(0, 1, lanes, x, stride, rows, out.wrapping_add(group * GROUP)) };
         }
     }

@@ -134,7 +134,7 @@ impl Kernel for F32 {
                         weights_skip: ((kw - columns) * c * 4) as u32,
                         limits: op.clamp,
                     };
-                    // SAFETY: the slices hold `rows` rows of `columns` pixels, and one output pixel.
+                    // SAFETY: the slices were taken with `rows` rows of `columns` pixels, and with one output pixel.
                     unsafe { depthwise_f32(&args) };
                     at += c;
                 }

@@ -358,7 +358,7 @@ impl Step<'_> {
         let [ih, iw, c] = window.input.map(usize::from);
         let [oh, ow, _] = window.output.map(usize::from);
         // Padding, and what last units read beyond it, keeps this value.
-        // SAFETY: all of scratch.
+        // SAFETY: pointer and length are those of `self.scratch`.
         unsafe {
             fill(
                 self.scratch.as_mut_ptr(),

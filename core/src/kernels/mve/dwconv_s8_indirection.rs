@@ -5,7 +5,7 @@
 //!
 //! **Layout of the weights**: a header of 16 bytes; for each block of sixteen channels its biases, with the correction for the input's zero point; for every
 //! tap sixteen weights; for each of the four sums four shifts left, four mantissas and four shifts right (0 or negative). A sum has every fourth channel: the
-//! first 0, 4, 8, 12, the second 2, 6, 10, 14, the third and fourth the odd ones likewise. What belongs to channels that are not there is zero.
+//! first 0, 4, 8, 12, the second 2, 6, 10, 14, the third and fourth the odd ones likewise. Parts of channels that are not there are zero.
 
 use super::args::Taps;
 use super::loops::{fill, taps_fast, taps_general};
@@ -77,7 +77,7 @@ impl Kernel for S8 {
         let scratch = mem.dst::<u8>(op.scratch, needs.scratch)?.as_mut_ptr();
         let (taps, channels) = (window.taps(), usize::from(window.output[2]));
         let outside = scratch.wrapping_add((taps * ADDRESS) as usize).cast::<i8>();
-        // SAFETY: a pixel, which scratch has behind the table.
+        // SAFETY: `needs` counts a pixel of `channels` bytes behind the table of addresses, and scratch was taken with that length.
         unsafe { fill(outside, i32::from(op.input_zero_point), channels) };
         let table = Table {
             input: input.as_ptr(),

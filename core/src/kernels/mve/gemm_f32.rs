@@ -53,6 +53,9 @@ pub(super) struct Matrix<'a> {
 
 impl Matrix<'_> {
     /// Groups `first..first + groups` of three rows, or of one.
+    ///
+    /// # Safety
+    /// These groups, at least one, are among the packed weights; the row at `x`, or three rows `stride` bytes apart, and their outputs are valid.
     #[expect(clippy::too_many_arguments, reason = "the extents of a matrix product")]
     unsafe fn groups(
         &self,
@@ -84,7 +87,7 @@ impl Matrix<'_> {
             lanes: [lanes.min(4) as u32, lanes.saturating_sub(4) as u32],
             limits: self.limits,
         };
-        // SAFETY: `groups > 0` groups of packed weights from `first` on; the caller guarantees the row, or three rows, at `x` and their outputs.
+        // SAFETY: `groups > 0` groups of packed weights from `first` on; the row, or three rows, at `x` and their outputs are valid (fn docs).
         unsafe { if three { rows3_f32(&args) } else { rows1_f32(&args) } }
     }
 }
@@ -96,7 +99,7 @@ impl Product for Matrix<'_> {
         while row < rows {
             let three = rows - row >= 3;
             let (x, out) = (x.wrapping_add(row * stride), out.wrapping_add(row * self.channels * 4));
-            // SAFETY: the caller's rows; at least one group and one element.
+            // SAFETY: rows from `row < rows` on, three only where as many are left, are valid with their outputs (trait docs); each call has a group.
             unsafe {
                 if full > 0 {
                     self.groups(0, full, GROUP, x, stride, three, out, pixel + row);

@@ -200,7 +200,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
     pub(super) unsafe fn multiply(&self, x: *const i8, x_stride: usize, rows: usize, out: *mut i8) {
         let (full, rest) = (self.channels / GROUP, self.channels % GROUP);
         if rest == 0 {
-            // SAFETY: the condition of `groups` is that of this function; without a rest, `full` are all groups.
+            // SAFETY: `groups` has the contract of this function; without a rest, `full` are all groups.
             unsafe { self.groups(0, full, GROUP, x, x_stride, rows, out) };
             return;
         }
@@ -213,7 +213,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
             } else {
                 self.rows_apart(x.addr(), x_stride, rows - row, out.addr())
             };
-            // SAFETY: within the caller's rows.
+            // SAFETY: `row + count <= rows`: these rows at `x` and their outputs are valid by this function's contract (`# Safety`).
             unsafe {
                 if full > 0 {
                     self.groups(0, full, GROUP, x, x_stride, count, out);
@@ -284,7 +284,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
         let words = (out.addr() | self.channels).is_multiple_of(4);
         if !W4 && blocks == 1 && rows >= 4 && lanes == GROUP && !self.output.left && words {
             args.pairs = (rows / 4) as u32;
-            // SAFETY: at least four rows, and groups of one block; the caller guarantees the rows at `x` and their outputs.
+            // SAFETY: at least four rows, and groups of one block; the rows at `x` and their outputs are valid (fn docs).
             unsafe {
                 if self.output.fast {
                     rows4_k16_fast(&args)
@@ -299,7 +299,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
             args.pairs = (rows / 2) as u32;
         }
         if rows >= 2 {
-            // SAFETY: at least one pair of rows, one group and one block; the caller guarantees the rows at `x` and their outputs.
+            // SAFETY: at least one pair of rows, one group and one block; the rows at `x` and their outputs are valid (fn docs).
             unsafe {
                 match (blocks, self.output.fast) {
                     (1, true) if W4 => rows2_w4_k16_fast(&args),
@@ -324,7 +324,7 @@ impl<'a, const W4: bool> Matrix<'a, W4> {
         if rows % 2 == 1 {
             args.x = args.x.wrapping_add((rows - 1) * x_stride);
             args.out = args.out.wrapping_add((rows - 1) * self.channels);
-            // SAFETY: the last row, of which `args.x` and `args.out` are the start, is the caller's; at least one group and one block.
+            // SAFETY: the last row, of which `args.x` and `args.out` are the start, and its outputs are valid (fn docs); at least one group and one block.
             unsafe {
                 match self.output.fast {
                     true if W4 => rows1_w4_fast(&args),

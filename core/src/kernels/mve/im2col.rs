@@ -51,7 +51,7 @@ pub(super) fn whole_blocks<'m>(
         return Some(row.as_ptr());
     }
     let copied = scratch()?.slice(0, padded as usize)?;
-    // SAFETY: the row's bytes to scratch, which has room for whole blocks.
+    // SAFETY: `copied` was sliced to `padded` bytes, at least the row's own.
     unsafe {
         copy(&Copy {
             src: row.as_ptr(),
@@ -108,7 +108,7 @@ impl<P: Product> Rows<'_, P> {
         }
         if in_place > 0 {
             let x = self.input.slice(from, (in_place - 1) * step + padded)?;
-            // SAFETY: `x` and `output` hold the rows, padded.
+            // SAFETY: `x` was sliced to hold `in_place` rows `step` bytes apart, the last one padded too, and `output` has a row of `oc` elements for each.
             unsafe {
                 self.product
                     .multiply(x.as_ptr(), step, in_place, output.as_mut_ptr(), to)
@@ -118,7 +118,7 @@ impl<P: Product> Rows<'_, P> {
             let x = self.input.slice(from + pixel * step, c)?;
             let copied = self.scratch?.slice(0, padded)?;
             let out = output.slice(pixel * oc, oc)?;
-            // SAFETY: `c` bytes of `x` go to at least as many of scratch, which is a padded row; `out` is one row.
+            // SAFETY: `x` was sliced to `c` bytes, which go to `padded >= c` bytes of scratch; the product reads that row and writes `out`'s `oc` elements.
             unsafe {
                 copy(&Copy {
                     src: x.as_ptr(),
@@ -180,7 +180,7 @@ impl<P: Product> Rows<'_, P> {
         let (skip, inside) = clip(column, columns, iw);
         let strip = self.scratch?.slice(0, columns * kh * c)?;
         if rows < kh || inside < columns {
-            // SAFETY: all of `strip`.
+            // SAFETY: `strip` was sliced to `columns * kh * c` bytes.
             unsafe { fill(strip.as_mut_ptr(), i32::from(self.padding), columns * kh * c) };
         }
         if inside == 0 || rows == 0 {
@@ -190,7 +190,7 @@ impl<P: Product> Rows<'_, P> {
         let src = self.input.slice(from, ((rows - 1) * iw + inside) * c)?;
         let to = (skip * kh + skip_rows) * c;
         let dst = strip.slice(to, ((inside - 1) * kh + rows) * c)?;
-        // SAFETY: from each of `rows` rows `inside` pixels, to as many columns `kh` pixels apart.
+        // SAFETY: `src` was sliced to `rows` rows of `inside` pixels, `dst` to as many columns `kh` pixels apart.
         unsafe {
             copy(&Copy {
                 src: src.as_ptr(),
@@ -259,7 +259,7 @@ impl<P: Product> Rows<'_, P> {
                             rows: kh as u32,
                             count: count as u32,
                         };
-                        // SAFETY: `src` and `dst` hold the windows and what is read and written beyond them.
+                        // SAFETY: `src` was sliced to end with the last window (`last_read`), `dst` to `count` windows and a vector written beyond.
                         unsafe {
                             match (run <= VECTOR, kh) {
                                 (true, 3) => windows_of_three_short_rows(&args),
@@ -324,8 +324,8 @@ impl<P: Product> Rows<'_, P> {
         unsafe { clipped_windows(&args) };
     }
 
-    /// Copies `count` dilated windows from input row `row` and output column `x`: for each column of taps those of all windows. What lies outside is the
-    /// zero point.
+    /// Copies `count` dilated windows from input row `row` and output column `x`: for each column of taps those of all windows. Taps outside are
+    /// the zero point.
     fn dilated_windows(&self, image: usize, row: isize, x: usize, count: usize, dst: Dst<'_, i8>) -> Option<()> {
         let geometry = self.geometry;
         let [ih, iw, c] = geometry.input;
@@ -336,7 +336,7 @@ impl<P: Product> Rows<'_, P> {
         let right = left + ((count - 1) * by + (kw - 1) * across) as isize;
         let (skip_rows, rows) = clip_taps(row, kh, down, ih);
         if rows < kh || left < 0 || right >= iw as isize {
-            // SAFETY: all of `dst`.
+            // SAFETY: pointer and length are those of `dst`.
             unsafe { fill(dst.as_mut_ptr(), i32::from(self.padding), dst.cells().len()) };
         }
         if rows == 0 {
@@ -356,7 +356,7 @@ impl<P: Product> Rows<'_, P> {
                 .slice(from, (rows - 1) * down * pitch + (inside - 1) * by * c + c)?;
             let to = skip * step + skip_rows * run + tap * c;
             let dst = dst.slice(to, (rows - 1) * run + (inside - 1) * step + c)?;
-            // SAFETY: from each of `rows` rows `inside` pixels, to as many windows `step` bytes apart.
+            // SAFETY: `src` was sliced to `rows` rows of `inside` pixels, `dst` to as many windows `step` bytes apart.
             unsafe {
                 copy(&Copy {
                     src: src.as_ptr(),
@@ -383,7 +383,7 @@ impl<P: Product> Rows<'_, P> {
         let (run, pitch) = (kw * c, iw * c);
         let (skip_rows, rows) = clip(row, kh, ih);
         let (skip, inside) = clip(column, kw, iw);
-        // SAFETY: all of `dst`.
+        // SAFETY: pointer and length are those of `dst`.
         unsafe { fill(dst.as_mut_ptr(), i32::from(self.padding), dst.cells().len()) };
         if rows == 0 || inside == 0 {
             return Some(());
@@ -391,7 +391,7 @@ impl<P: Product> Rows<'_, P> {
         let from = (image * ih + (row + skip_rows as isize) as usize) * pitch + (column + skip as isize) as usize * c;
         let src = self.input.slice(from, (rows - 1) * pitch + inside * c)?;
         let dst = dst.slice(skip_rows * run + skip * c, (rows - 1) * run + inside * c)?;
-        // SAFETY: `rows` segments of `inside` pixels in both.
+        // SAFETY: `src` and `dst` were sliced to `rows` segments of `inside * c` bytes, `pitch` and `run` bytes apart.
         unsafe {
             copy(&Copy {
                 src: src.as_ptr(),

@@ -48,7 +48,7 @@ impl Kernel for F32 {
         for r in 0..rows {
             args.x = x.as_ptr().wrapping_add(r.wrapping_mul(inputs));
             args.out = y.as_mut_ptr().wrapping_add(r.wrapping_mul(outputs));
-            // SAFETY: a row of `x` and of `y`, all rows of weights that fours are of, and their biases; then the last four of each.
+            // SAFETY: `x`, `y`, weights and biases have `rows` rows and `outputs` channels; `groups` fours are whole, and the last four begin at `outputs - 4`.
             unsafe {
                 row_f32(&args);
                 if let Some(last) = last {
@@ -69,7 +69,7 @@ impl Kernel for F32 {
 /// One output of four rows at a time, or of the last row four times: `args` has all of the operands, which are of these extents and not empty.
 fn few_outputs(args: Args, [rows, inputs, outputs]: [usize; 3]) -> Option<()> {
     for o in 0..outputs {
-        // SAFETY: one of the outputs, of which there are as many biases.
+        // SAFETY: `o < outputs`, the number of biases of `args` (fn docs).
         let bias = [unsafe { args.bias.wrapping_add(o).read() }; FOUR];
         let mut r = 0;
         while r < rows {
@@ -77,7 +77,7 @@ fn few_outputs(args: Args, [rows, inputs, outputs]: [usize; 3]) -> Option<()> {
             let mut found = [0.0; FOUR];
             // Fewer than four rows go one by one, each four times.
             let (count, stride) = if left < FOUR { (1, 0) } else { (FOUR, args.stride) };
-            // SAFETY: a row of the weights and `count` rows of `x`; four biases and sums.
+            // SAFETY: row `o < outputs` of the weights and `count` rows of `x` from `r` on are those of `args`; `bias` and `found` have four elements.
             unsafe {
                 row_f32(&Args {
                     x: args.weights.wrapping_add(o.wrapping_mul(inputs)),
@@ -91,7 +91,7 @@ fn few_outputs(args: Args, [rows, inputs, outputs]: [usize; 3]) -> Option<()> {
             }
             for (i, found) in found.into_iter().enumerate().take(count) {
                 let at = r.wrapping_add(i).wrapping_mul(outputs).wrapping_add(o);
-                // SAFETY: one of the outputs.
+                // SAFETY: `r + i < rows` and `o < outputs`, an output of `args` (fn docs).
                 unsafe { args.out.wrapping_add(at).write(found) };
             }
             r = r.wrapping_add(count);

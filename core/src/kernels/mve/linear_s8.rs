@@ -90,7 +90,7 @@ impl Kernel for S8 {
             high: requantize.high,
         };
         for _ in 0..rows {
-            // SAFETY: whole vectors of a row; groups of the weights, and as many outputs.
+            // SAFETY: `supports` asks for whole vectors of inputs; `groups` holds all groups (`needs`), and a row of inputs and one of outputs are left.
             unsafe {
                 if full > 0 {
                     multiply(&args, &requantize);
@@ -110,7 +110,7 @@ impl Kernel for S8 {
 /// # Safety
 /// The row is valid for reads of its blocks, the weights of the groups, of which there is one at least; the outputs for writes of as many eights.
 unsafe fn multiply(args: &Alike, requantize: &Output) {
-    // SAFETY: the conditions of the loops are those of this function.
+    // SAFETY: the loops have the contract of this function.
     unsafe {
         match *requantize {
             Output { fast: true, .. } => rows1_alike_fast(args),
@@ -137,7 +137,7 @@ unsafe fn last(args: &Alike, rest: usize, requantize: &Output) {
         weights: args.weights.wrapping_add(groups * group),
         ..*args
     };
-    // SAFETY: `last` is the group, or half of one, behind those of `args`, which the caller guarantees; a whole group is written to a place of its own.
+    // SAFETY: `last` is the group, or half of one, behind those of `args`, which the contract guarantees; a whole group is written to a place of its own.
     unsafe {
         if rest <= HALF {
             rows1_four(&last);
@@ -246,7 +246,7 @@ impl Groups {
     }
 }
 
-/// Whether the factor is as [`pack`] writes it: the loops trust nothing else. What lies beside the last channels is computed, and not written.
+/// Whether the factor is as [`pack`] writes it: the loops trust nothing else. Lanes beside the last channels are computed, and not written.
 fn is_packed(op: &Conv2dS8, weights: &[u8]) -> Option<bool> {
     let words = Mem::of_weights(weights).weights::<i32>(op.weights, S8::needs(op).weights / 4)?;
     let &[_, shift, a, b] = words.first_chunk()?;

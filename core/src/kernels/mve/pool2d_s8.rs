@@ -227,7 +227,7 @@ impl Patch {
                         dst: partial.as_mut_ptr().cast(),
                         ..self.part(from, rows, columns)
                     };
-                    // SAFETY: the part lies in the patch; `partial` takes eight sums.
+                    // SAFETY: rows, columns and `lanes` channels of the part lie in the patch (docs of the methods); `partial` has room for eight sums.
                     unsafe { sum(&part) };
                     for (sum, partial) in sums.iter_mut().zip(partial) {
                         *sum += i32::from(partial);
@@ -237,7 +237,7 @@ impl Patch {
             for (i, sum) in sums.into_iter().take(lanes).enumerate() {
                 let half = if sum > 0 { count / 2 } else { -(count / 2) };
                 let mean = (sum + half).wrapping_div(count).max(low).min(high) as i8;
-                // SAFETY: one of `lanes` outputs.
+                // SAFETY: `first + i < self.channels`, the outputs that are writable at `dst` (docs of the methods).
                 unsafe { self.dst.add(first + i).write(mean) };
             }
         }

@@ -130,22 +130,22 @@ unsafe fn alike(args: &Alike, group: usize, fast: bool) {
 }
 
 pub(super) unsafe fn rows1_alike_fast(args: *const Alike) {
-    // SAFETY: `alike` asks of its arguments what this function asks of the same.
+    // SAFETY: `alike` has the contract of this function, and gets the same arguments.
     unsafe { alike(&*args, 8, true) }
 }
 
 pub(super) unsafe fn rows1_alike_unlimited(args: *const Alike) {
-    // SAFETY: `alike` asks of its arguments what this function asks of the same.
+    // SAFETY: `alike` has the contract of this function, and gets the same arguments.
     unsafe { alike(&*args, 8, false) }
 }
 
 pub(super) unsafe fn rows1_alike_general(args: *const Alike) {
-    // SAFETY: `alike` asks of its arguments what this function asks of the same.
+    // SAFETY: `alike` has the contract of this function, and gets the same arguments.
     unsafe { alike(&*args, 8, false) }
 }
 
 pub(super) unsafe fn rows1_four(args: *const Alike) {
-    // SAFETY: `alike` asks of its arguments what this function asks of the same.
+    // SAFETY: `alike` has the contract of this function, and gets the same arguments.
     unsafe { alike(&*args, 4, false) }
 }
 
@@ -154,7 +154,7 @@ macro_rules! products {
     ($($name:ident $w4:literal $rows:expr, $fast:literal;)*) => {$(
         pub(super) unsafe fn $name(args: *const Product) {
             let count: fn(&Product) -> usize = $rows;
-            // SAFETY: `rows` asks of its arguments what this function asks of the same.
+            // SAFETY: `rows` has the contract of this function, and gets the same arguments.
             unsafe { rows::<$w4>(args, count(&*args), $fast) }
         }
     )*};
@@ -234,22 +234,22 @@ unsafe fn row_of_groups(args: *const Product, of_group: usize, fast: bool) {
 }
 
 pub(super) unsafe fn rows1_g16_fast(args: *const Product) {
-    // SAFETY: `row_of_groups` asks of its arguments what this function asks of the same.
+    // SAFETY: `row_of_groups` has the contract of this function, and gets the same arguments.
     unsafe { row_of_groups(args, 1, true) }
 }
 
 pub(super) unsafe fn rows1_g16_general(args: *const Product) {
-    // SAFETY: `row_of_groups` asks of its arguments what this function asks of the same.
+    // SAFETY: `row_of_groups` has the contract of this function, and gets the same arguments.
     unsafe { row_of_groups(args, 1, false) }
 }
 
 pub(super) unsafe fn rows1_g32_fast(args: *const Product) {
-    // SAFETY: `row_of_groups` asks of its arguments what this function asks of the same.
+    // SAFETY: `row_of_groups` has the contract of this function, and gets the same arguments.
     unsafe { row_of_groups(args, 2, true) }
 }
 
 pub(super) unsafe fn rows1_g32_general(args: *const Product) {
-    // SAFETY: `row_of_groups` asks of its arguments what this function asks of the same.
+    // SAFETY: `row_of_groups` has the contract of this function, and gets the same arguments.
     unsafe { row_of_groups(args, 2, false) }
 }
 
@@ -340,17 +340,17 @@ pub(super) unsafe fn clipped_windows(args: *const Clipped) {
 }
 
 pub(super) unsafe fn windows_of_three_short_rows(args: *const Windows) {
-    // SAFETY: `windows` asks of its arguments what this function asks of the same.
+    // SAFETY: `windows` has the contract of this function, and gets the same arguments.
     unsafe { windows(args) }
 }
 
 pub(super) unsafe fn windows_of_short_rows(args: *const Windows) {
-    // SAFETY: `windows` asks of its arguments what this function asks of the same.
+    // SAFETY: `windows` has the contract of this function, and gets the same arguments.
     unsafe { windows(args) }
 }
 
 pub(super) unsafe fn windows_of_rows(args: *const Windows) {
-    // SAFETY: `windows` asks of its arguments what this function asks of the same.
+    // SAFETY: `windows` has the contract of this function, and gets the same arguments.
     unsafe { windows(args) }
 }
 
@@ -383,7 +383,7 @@ unsafe fn window(x: *const i8, columns: &[u32; 4], weights: *const u8) -> i32 {
     let mut sum = 0;
     for (column, &offset) in columns.iter().enumerate() {
         for row in 0..4 {
-            // SAFETY: `row < 4` and `column < 4`: one of the window's 16 lanes, and its weight, which the caller guarantees.
+            // SAFETY: `row < 4` and `column < 4`: one of the window's 16 lanes, and its weight, which this function's contract guarantees.
             let (x, w) = unsafe { (*x.add(offset as usize + row), *weights.add(column * 4 + row) as i8) };
             sum += i32::from(x) * i32::from(w);
         }
@@ -471,17 +471,17 @@ unsafe fn depthwise_by_eight(args: *const Depthwise, two_by_two: bool, column: b
 }
 
 pub(super) unsafe fn depthwise_2x2_by_eight(args: *const Depthwise) {
-    // SAFETY: `depthwise_by_eight` asks of its arguments what this function asks of the same.
+    // SAFETY: `depthwise_by_eight` has the contract of this function, and gets the same arguments.
     unsafe { depthwise_by_eight(args, true, false) }
 }
 
 pub(super) unsafe fn depthwise_2x2_by_eight_and_one(args: *const Depthwise) {
-    // SAFETY: `depthwise_by_eight` asks of its arguments what this function asks of the same.
+    // SAFETY: `depthwise_by_eight` has the contract of this function, and gets the same arguments.
     unsafe { depthwise_by_eight(args, true, true) }
 }
 
 pub(super) unsafe fn depthwise_1x1_by_eight(args: *const Depthwise) {
-    // SAFETY: `depthwise_by_eight` asks of its arguments what this function asks of the same.
+    // SAFETY: `depthwise_by_eight` has the contract of this function, and gets the same arguments.
     unsafe { depthwise_by_eight(args, false, false) }
 }
 
@@ -534,22 +534,22 @@ unsafe fn depthwise(args: *const Depthwise, two_by_two: bool, fast: bool) {
 }
 
 pub(super) unsafe fn depthwise_2x2_fast(args: *const Depthwise) {
-    // SAFETY: `depthwise` asks of its arguments what this function asks of the same.
+    // SAFETY: `depthwise` has the contract of this function, and gets the same arguments.
     unsafe { depthwise(args, true, true) }
 }
 
 pub(super) unsafe fn depthwise_2x2_general(args: *const Depthwise) {
-    // SAFETY: `depthwise` asks of its arguments what this function asks of the same.
+    // SAFETY: `depthwise` has the contract of this function, and gets the same arguments.
     unsafe { depthwise(args, true, false) }
 }
 
 pub(super) unsafe fn depthwise_1x1_fast(args: *const Depthwise) {
-    // SAFETY: `depthwise` asks of its arguments what this function asks of the same.
+    // SAFETY: `depthwise` has the contract of this function, and gets the same arguments.
     unsafe { depthwise(args, false, true) }
 }
 
 pub(super) unsafe fn depthwise_1x1_general(args: *const Depthwise) {
-    // SAFETY: `depthwise` asks of its arguments what this function asks of the same.
+    // SAFETY: `depthwise` has the contract of this function, and gets the same arguments.
     unsafe { depthwise(args, false, false) }
 }
 
@@ -575,12 +575,12 @@ unsafe fn add(a: *const i8, b: *const i8, out: *mut i8, count: usize, args: *con
 }
 
 pub(super) unsafe fn add_fast(a: *const i8, b: *const i8, out: *mut i8, count: usize, args: *const Add) {
-    // SAFETY: `add` asks of its arguments what this function asks of the same.
+    // SAFETY: `add` has the contract of this function, and gets the same arguments.
     unsafe { add(a, b, out, count, args, true) }
 }
 
 pub(super) unsafe fn add_general(a: *const i8, b: *const i8, out: *mut i8, count: usize, args: *const Add) {
-    // SAFETY: `add` asks of its arguments what this function asks of the same.
+    // SAFETY: `add` has the contract of this function, and gets the same arguments.
     unsafe { add(a, b, out, count, args, false) }
 }
 
@@ -696,12 +696,12 @@ unsafe fn rows_f32(args: *const ProductF32, rows: usize) {
 }
 
 pub(super) unsafe fn rows3_f32(args: *const ProductF32) {
-    // SAFETY: `rows_f32` asks of its arguments what this function asks of the same.
+    // SAFETY: `rows_f32` has the contract of this function, and gets the same arguments.
     unsafe { rows_f32(args, 3) }
 }
 
 pub(super) unsafe fn rows1_f32(args: *const ProductF32) {
-    // SAFETY: `rows_f32` asks of its arguments what this function asks of the same.
+    // SAFETY: `rows_f32` has the contract of this function, and gets the same arguments.
     unsafe { rows_f32(args, 1) }
 }
 
@@ -787,11 +787,11 @@ unsafe fn taps(args: *const Taps, fast: bool) {
 }
 
 pub(super) unsafe fn taps_fast(args: *const Taps) {
-    // SAFETY: `taps` asks of its arguments what this function asks of the same.
+    // SAFETY: `taps` has the contract of this function, and gets the same arguments.
     unsafe { taps(args, true) }
 }
 
 pub(super) unsafe fn taps_general(args: *const Taps) {
-    // SAFETY: `taps` asks of its arguments what this function asks of the same.
+    // SAFETY: `taps` has the contract of this function, and gets the same arguments.
     unsafe { taps(args, false) }
 }

@@ -67,7 +67,7 @@ fn to_bytes(values: &[i8]) -> Vec<u8> {
 /// nothing else but scratch is written.
 fn run<K: Kernel<Op = Conv2dS8>>(op: &Conv2dS8, arena: usize, input: &[i8], weights: &[u8]) -> Vec<i8> {
     let mut words: Vec<u32> = vec![0; weights.len().div_ceil(4)];
-    // SAFETY: bytes of the words.
+    // SAFETY: every word is four bytes, initialised and borrowed mutably as long as the view.
     let constants = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), words.len() * 4) };
     constants[..weights.len()].copy_from_slice(weights);
     let guard = 64;
@@ -317,7 +317,7 @@ fn factors_are_checked_and_layers_chosen() {
         .map(|word| i32::from_le_bytes(*word))
         .collect();
     let trusts = |words: &[i32]| {
-        // SAFETY: bytes of the words.
+        // SAFETY: every word is four bytes, initialised and borrowed as long as the view.
         let bytes = unsafe { core::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 4) };
         <linear_s8::S8 as Kernel>::trusts(&op, bytes)
     };
@@ -480,7 +480,7 @@ pub(in crate::kernels) fn compare_f32<V: Kernel<Op = Conv2dF32>>(
             memory.extend(vec![f32::NAN; gap + outputs]);
             memory[scratch / 4 + inputs + gap..].copy_from_slice(&residual);
             let constants: Vec<f32> = weights.iter().chain(&bias).copied().collect();
-            // SAFETY: bytes of floats.
+            // SAFETY: every float is four bytes, initialised; the vectors are touched through these views alone while the kernel runs.
             let (memory_bytes, constant_bytes) = unsafe {
                 (
                     core::slice::from_raw_parts_mut(memory.as_mut_ptr().cast::<u8>(), memory.len() * 4),
@@ -651,7 +651,7 @@ fn sums_follow_the_reference() {
                     // In place of the first operand.
                     let mut memory: Vec<i8> = if swapped { b.clone() } else { a.clone() };
                     let cells = Cell::from_mut(memory.as_mut_slice()).as_slice_of_cells();
-                    // SAFETY: cells of bytes of either sign have one layout.
+                    // SAFETY: `Cell<i8>` and `Cell<u8>` have the size and the alignment of a byte, and any byte is a value of both.
                     let bytes = unsafe { &*(core::ptr::from_ref(cells) as *const [Cell<u8>]) };
                     let first = Src::from_cells(bytes).unwrap();
                     let out = Dst::from_cells(bytes).unwrap();

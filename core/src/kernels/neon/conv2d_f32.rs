@@ -166,7 +166,7 @@ impl Kernel for F32 {
             geometry: &geometry,
         };
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: input, output and scratch have the bytes that the window asks for, weights and biases their lengths.
+        // SAFETY: `mem` gave input, output, residual and scratch the lengths of the window and of `needs`, weights and biases their own.
         if unsafe { convolution_f32(&rows.convolution(&op.window, mem.rounding.fused)) } {
             return Some(());
         }
@@ -252,7 +252,7 @@ impl Product for Matrix<'_> {
             last_bias: last_bias.as_ptr(),
         };
         if args.tiles > 0 {
-            // SAFETY: at least one tile; the groups are those of the packed weights, and the caller guarantees `rows >= TILE` rows at `x` and their outputs.
+            // SAFETY: at least one tile; the groups are those of the packed weights, and the contract guarantees `rows >= TILE` rows at `x` and their outputs.
             unsafe { four_rows_f32(&args) };
         }
         let done = args.tiles * TILE;
@@ -263,7 +263,7 @@ impl Product for Matrix<'_> {
             if !args.residual.is_null() {
                 args.residual = args.residual.wrapping_add(done * channels);
             }
-            // SAFETY: `rows - done > 0` rows are left, from `args.x` and `args.out` on; the caller guarantees all `rows`.
+            // SAFETY: `rows - done > 0` rows are left, from `args.x` and `args.out` on; this function's contract guarantees all `rows`.
             unsafe { one_row_f32(&args) };
         }
     }

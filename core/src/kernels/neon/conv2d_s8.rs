@@ -33,12 +33,12 @@ impl Multiply for Widening {
     const FULL_RANGE: bool = false;
 
     unsafe fn tiles(args: &Args) {
-        // SAFETY: `two_rows` asks of its arguments what this function asks of the same.
+        // SAFETY: `two_rows` has the contract of this function, and gets the same arguments.
         unsafe { two_rows(args) }
     }
 
     unsafe fn rows(args: &Args) {
-        // SAFETY: `one_row` asks of its arguments what this function asks of the same.
+        // SAFETY: `one_row` has the contract of this function, and gets the same arguments.
         unsafe { one_row(args) }
     }
 
@@ -141,7 +141,7 @@ fn geometry(op: &Conv2dS8) -> Geometry {
 
 impl<L: Multiply> Product for Matrix<'_, L> {
     unsafe fn multiply(&self, x: *const i8, stride: usize, rows: usize, out: *mut i8, _: usize) {
-        // SAFETY: `Matrix::multiply` asks of its arguments what this function asks of the same.
+        // SAFETY: `Matrix::multiply` has the contract of this function, and gets the same arguments.
         unsafe { Matrix::multiply(self, x, stride, rows, out) }
     }
 }

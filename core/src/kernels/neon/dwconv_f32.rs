@@ -71,7 +71,7 @@ impl Kernel for F32 {
         let channels = usize::from(window.output[2]);
         let taps = window.taps();
         let outside = scratch.wrapping_add((taps * ADDRESS) as usize).cast::<i8>();
-        // SAFETY: a pixel, which scratch has behind the table.
+        // SAFETY: `needs` counts a pixel of `4 * channels` bytes behind the table of addresses, and scratch was taken with that length.
         unsafe { fill(outside, 0, 4 * channels) };
         let table = Table {
             input: input.as_ptr().cast(),

@@ -6,8 +6,8 @@
 //! channels beyond the last are zero. The bias holds the correction for the input's zero point: bias - zero point * sum of the
 //! weights, so that activations are multiplied as stored.
 //!
-//! A vector of weights, elements of K of some channels, serves all rows of a tile, and one of a row's elements all channels of a group. What multiplies them
-//! is a [`Multiply`]: `SDOT` takes such a vector at once, `SMMLA` two rows of it; without them `SMULL` and `SMLAL` make 16-bit products of two vectors' bytes,
+//! A vector of weights, elements of K of some channels, serves all rows of a tile, and one of a row's elements all channels of a group. They are multiplied
+//! by a [`Multiply`]: `SDOT` takes such a vector at once, `SMMLA` two rows of it; without them `SMULL` and `SMLAL` make 16-bit products of two vectors' bytes,
 //! which `SADALP` adds in pairs, two sums to a channel.
 
 use core::marker::PhantomData;
@@ -201,7 +201,7 @@ impl<'a, L: Multiply> Matrix<'a, L> {
             high: i32::from(self.limits[1]),
         };
         if args.tiles > 0 {
-            // SAFETY: at least one tile; the groups are those of the packed weights, and the caller guarantees `rows >= L::TILE` rows at `x` and their outputs.
+            // SAFETY: at least one tile; groups are those of the packed weights, and the contract guarantees `rows >= L::TILE` rows at `x` and their outputs.
             unsafe { L::tiles(&args) };
         }
         let done = args.tiles * L::TILE;
@@ -209,7 +209,7 @@ impl<'a, L: Multiply> Matrix<'a, L> {
             args.tiles = rows - done;
             args.x = x.wrapping_add(done * x_stride);
             args.out = out.wrapping_add(done * self.channels);
-            // SAFETY: `rows - done > 0` rows are left, from `args.x` and `args.out` on; the caller guarantees all `rows`.
+            // SAFETY: `rows - done > 0` rows are left, from `args.x` and `args.out` on; this function's contract guarantees all `rows`.
             unsafe { L::rows(&args) };
         }
     }

@@ -9,7 +9,7 @@ use super::numbers::{requantised, word};
 /// # Safety
 /// As for [`super::gemm_s8::Matrix::multiply`].
 pub(in crate::kernels) unsafe fn rows<const NARROW: bool, const DEPTH: usize>(args: *const Product, rows: usize) {
-    // SAFETY: `args` points to valid arguments with weights in the layout of `gemm_s8::pack`: rows, groups and outputs below its numbers are the caller's.
+    // SAFETY: `args` points to valid arguments with weights in the layout of `gemm_s8::pack`: rows, groups and outputs below its numbers are valid (fn docs).
     unsafe {
         let args = &*args;
         let steps = 4 * args.blocks + 2 * args.half;

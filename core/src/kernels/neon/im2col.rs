@@ -159,7 +159,7 @@ impl<P: Product> Rows<'_, P> {
         }
         if in_place > 0 {
             let x = self.input.slice(from, (in_place - 1) * step + padded)?;
-            // SAFETY: `x` and `output` hold the rows, padded.
+            // SAFETY: `x` was sliced to hold `in_place` rows `step` bytes apart, the last one padded too, and `output` has a row of `oc` elements for each.
             unsafe {
                 self.product
                     .multiply(x.as_ptr(), step, in_place, output.as_mut_ptr(), to)
@@ -169,7 +169,7 @@ impl<P: Product> Rows<'_, P> {
             let x = self.input.slice(from + pixel * step, c)?;
             let copied = self.scratch?.slice(0, padded)?;
             let out = output.slice(pixel * oc, oc)?;
-            // SAFETY: `c` bytes of `x` go to at least as many of scratch, which is a padded row; `out` is one row.
+            // SAFETY: `x` was sliced to `c` bytes, which go to `padded >= c` bytes of scratch; the product reads that row and writes `out`'s `oc` elements.
             unsafe {
                 copy(&Copy {
                     src: x.as_ptr(),
@@ -191,7 +191,7 @@ impl<P: Product> Rows<'_, P> {
         let [_, _, oc] = self.geometry.output;
         let out = self.output.slice(to * oc, count * oc)?;
         let x = self.scratch?.slice(0, count * self.geometry.padded)?.as_src();
-        // SAFETY: `x` holds `count` padded windows; `out` has as many rows.
+        // SAFETY: `x` was sliced to `count` windows of `padded` bytes, and `out` to `count` rows of `oc` elements.
         unsafe {
             self.product
                 .multiply(x.as_ptr(), self.geometry.padded, count, out.as_mut_ptr(), to)
@@ -228,7 +228,7 @@ impl<P: Product> Rows<'_, P> {
                         let count = (end - x).min(geometry.windows - copied);
                         let src = self.input.slice(from(x), (count - 1) * sw * c + last_read)?;
                         let dst = scratch.slice(to, count * step + VECTOR)?;
-                        // SAFETY: `src` and `dst` hold the windows and what is read and written beyond them.
+                        // SAFETY: `src` was sliced to end with the last window (`last_read`), `dst` to `count` windows and a vector written beyond.
                         unsafe {
                             windows(&Windows {
                                 src: src.as_ptr(),
@@ -271,7 +271,7 @@ impl<P: Product> Rows<'_, P> {
         let (run, pitch) = (kw * c, iw * c);
         let (skip_rows, rows) = clip(row, kh, ih);
         let (skip, inside) = clip(column, kw, iw);
-        // SAFETY: all of `dst`.
+        // SAFETY: pointer and length are those of `dst`.
         unsafe { fill(dst.as_mut_ptr(), i32::from(self.padding), dst.cells().len()) };
         if rows == 0 || inside == 0 {
             return Some(());
@@ -279,7 +279,7 @@ impl<P: Product> Rows<'_, P> {
         let from = (image * ih + (row + skip_rows as isize) as usize) * pitch + (column + skip as isize) as usize * c;
         let src = self.input.slice(from, (rows - 1) * pitch + inside * c)?;
         let dst = dst.slice(skip_rows * run + skip * c, (rows - 1) * run + inside * c)?;
-        // SAFETY: `rows` segments of `inside` pixels in both.
+        // SAFETY: `src` and `dst` were sliced to `rows` segments of `inside * c` bytes, `pitch` and `run` bytes apart.
         unsafe {
             copy(&Copy {
                 src: src.as_ptr(),

@@ -1,4 +1,7 @@
 //! The loops in portable Rust, for hosts: the same layouts, the same order of writes, the same bits of integers.
+//!
+//! # Safety of all loops
+//! `args` points to arguments whose pointers are valid for what their fields describe (`args.rs`), with constants in the layout of the kernel's `pack`.
 
 use super::args::{Copy, Depthwise, Product, Windows};
 use super::gemm_s8_portable::rows;
@@ -40,7 +43,7 @@ pub(in crate::kernels) unsafe fn windows(args: *const Windows) {
 }
 
 pub(in crate::kernels) unsafe fn depthwise(args: *const Depthwise) {
-    // SAFETY: `args` points to valid arguments with weights in the layout of `dwconv_s8::pack`: taps, channels and outputs below its numbers are the caller's.
+    // SAFETY: `args` is valid, with weights in the layout of `dwconv_s8::pack`: taps, channels and outputs below its numbers are valid (head of the file).
     unsafe {
         let args = &*args;
         for pixel in 0..args.pixels {
@@ -80,11 +83,11 @@ pub(in crate::kernels) unsafe fn depthwise(args: *const Depthwise) {
 }
 
 pub(in crate::kernels) unsafe fn two_rows(args: *const Product) {
-    // SAFETY: `rows` asks of its arguments what this function asks of the same.
+    // SAFETY: `rows` has the contract of this function, and gets the same arguments.
     unsafe { rows::<true, 4>(args, 2) }
 }
 
 pub(in crate::kernels) unsafe fn one_row(args: *const Product) {
-    // SAFETY: `rows` asks of its arguments what this function asks of the same.
+    // SAFETY: `rows` has the contract of this function, and gets the same arguments.
     unsafe { rows::<true, 4>(args, 1) }
 }

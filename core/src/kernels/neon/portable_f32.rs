@@ -1,21 +1,24 @@
 //! The loops of f32 in portable Rust. Sums are rounded after every product as well, where the assembly fuses both: what hosts compute must not depend on the
 //! host, for calibration makes files of it, so those of AArch64 run these too.
+//!
+//! # Safety of all loops
+//! `args` points to arguments whose pointers are valid for what their fields describe (`args.rs`), with constants in the layout of the kernel's `pack`.
 
 use super::args::{DepthwiseF32, ProductF32};
 use crate::ops::pointwise::clamp;
 
 pub(in crate::kernels) unsafe fn four_rows_f32(args: *const ProductF32) {
-    // SAFETY: `rows_f32` asks of its arguments what this function asks of the same.
+    // SAFETY: `rows_f32` has the contract of this function, and gets the same arguments.
     unsafe { rows_f32(args, 4) }
 }
 
 pub(in crate::kernels) unsafe fn one_row_f32(args: *const ProductF32) {
-    // SAFETY: `rows_f32` asks of its arguments what this function asks of the same.
+    // SAFETY: `rows_f32` has the contract of this function, and gets the same arguments.
     unsafe { rows_f32(args, 1) }
 }
 
 unsafe fn rows_f32(args: *const ProductF32, rows: usize) {
-    // SAFETY: `args` points to valid arguments with weights in the layout of `conv2d_f32::pack`: rows, groups and outputs below its numbers are the caller's.
+    // SAFETY: `args` is valid, with weights in the layout of `conv2d_f32::pack`: rows, groups and outputs below its numbers are valid (head of the file).
     unsafe {
         let args = &*args;
         let k = 4 * args.quads + args.odd;
@@ -53,7 +56,7 @@ unsafe fn rows_f32(args: *const ProductF32, rows: usize) {
 }
 
 pub(in crate::kernels) unsafe fn depthwise_f32(args: *const DepthwiseF32) {
-    // SAFETY: `args` points to valid arguments with weights in the layout of `dwconv_f32::pack`: taps, channels and outputs below its numbers are the caller's.
+    // SAFETY: `args` is valid, with weights in the layout of `dwconv_f32::pack`: taps, channels and outputs below its numbers are valid (head of the file).
     unsafe {
         let args = &*args;
         let channels = args.bytes / 4;

@@ -9,7 +9,7 @@
 /// Two words at `x` and one byte at `w` for each of `inputs`, a multiple of `B`.
 #[inline(always)]
 pub(super) unsafe fn accumulate<const B: usize>(x: *const i32, w: *const i8, inputs: usize, bias: i32) -> [i32; 4] {
-    // SAFETY: `each` asks for words of inputs `i < inputs` only; the caller guarantees two at `x` for each, and the bytes at `w`.
+    // SAFETY: `each` asks for words of inputs `i < inputs` only; this function's contract guarantees two at `x` for each, and the bytes at `w`.
     unsafe { each::<B>(|i, pair| *x.add(2 * i + pair), w, inputs, bias) }
 }
 
@@ -24,7 +24,7 @@ pub(super) unsafe fn narrow<const B: usize>(x: *const i32, w: *const i8, inputs:
         let halves = (bytes as u32).wrapping_shr(8 * pair as u32) & 0x00ff_00ff;
         halves.wrapping_sub(0x0080_0080) as i32
     };
-    // SAFETY: `each` asks for words of inputs `i < inputs` only; the caller guarantees one at `x` for each, and the bytes at `w`.
+    // SAFETY: `each` asks for words of inputs `i < inputs` only; this function's contract guarantees one at `x` for each, and the bytes at `w`.
     unsafe { each::<B>(|i, pair| of(*x.add(i), pair), w, inputs, bias) }
 }
 
@@ -38,7 +38,7 @@ pub(super) unsafe fn one_by_one<const C: usize>(x: *const i32, w: *const i8, inp
     let mut sums = [0; 4];
     sums.iter_mut().take(C).for_each(|sum| *sum = bias);
     for i in 0..inputs {
-        // SAFETY: i < inputs.
+        // SAFETY: `i < inputs`, words at `x` and bytes at `w` (fn docs).
         let (x, w) = unsafe { ((*x.add(i)).to_le_bytes(), i32::from(*w.add(i))) };
         for (sum, x) in sums.iter_mut().zip(x).take(C) {
             *sum = sum.wrapping_add(i32::from(x as i8).wrapping_mul(w));
@@ -60,7 +60,7 @@ unsafe fn each<const B: usize>(word: impl Fn(usize, usize) -> i32, w: *const i8,
         let mut sums = [HALF; 2];
         for i in block * B..(block + 1) * B {
             for (pair, sum) in sums.iter_mut().enumerate() {
-                // SAFETY: i < inputs.
+                // SAFETY: `i < inputs`, bytes at `w` (fn docs).
                 let (x, w) = (word(i, pair), unsafe { *w.add(i) });
                 *sum = sum.wrapping_add(x.wrapping_mul(i32::from(w)));
             }

@@ -98,7 +98,7 @@ impl Kernel for S8 {
             known_records(op, mem)?
         };
         let scratch = mem.dst::<i32>(op.scratch, needs.scratch / 4)?;
-        // SAFETY: the lengths are those of the window and of `needs`, and the records are valid.
+        // SAFETY: input and output were taken with the window's lengths, weights and scratch with those of `needs`; the records were read as valid ones.
         unsafe {
             convolve(
                 op,
@@ -335,7 +335,7 @@ unsafe fn convolve(
     let [height, width, channels] = window.input.map(usize::from);
     let [out_height, out_width, out_channels] = window.output.map(usize::from);
     let rounding = Rounding::new(op.output_zero_point, channel_record::bits_of(op, records));
-    // SAFETY: within scratch: the words, then the border's pixel.
+    // SAFETY: `needs` counts `2 * padded` words of scratch and a pixel of `channels` bytes behind them.
     let border = unsafe {
         (2 * inputs..2 * padded).for_each(|i| scratch.add(i).write(0));
         let border = scratch.add(2 * padded).cast::<i8>();
@@ -352,7 +352,7 @@ unsafe fn convolve(
         while left > 0 {
             let count = left.min(4);
             let at = |i: usize| x.wrapping_add(if count == 4 { i } else { i.min(count - 1) } * channels);
-            // SAFETY: `count` pixels, repeated to four; as many are written.
+            // SAFETY: `count` of the `left` pixels are read, the last of them again for missing ones, and as many are written at `out`.
             unsafe {
                 unpack([at(0), at(1), at(2), at(3)], UnpackLines::one(channels), scratch);
                 rows.multiply(out, count, pieces);
@@ -372,7 +372,7 @@ unsafe fn convolve(
         let mut left = out_height * out_width;
         while left > 0 {
             let count = left.min(4);
-            // SAFETY: the windows of `count` pixels, repeated to four; as many are written.
+            // SAFETY: `count` of the `left` windows are unpacked, the last of them again for missing ones, into scratch; as many pixels are written at `out`.
             unsafe {
                 patches.unpack(count, scratch, pieces);
                 rows.multiply(out, count, pieces);

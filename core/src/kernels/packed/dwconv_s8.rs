@@ -80,7 +80,7 @@ impl Kernel for S8 {
             let input = input.slice(image * pixels(op.window.input), pixels(op.window.input))?;
             let output = output.slice(image * pixels(op.window.output), pixels(op.window.output))?;
             let (input, output) = (input.as_ptr(), output.as_mut_ptr());
-            // SAFETY: one image of the window's extents; weights and scratch of `needs`.
+            // SAFETY: `input` and `output` were sliced to one image of the window's extents; weights and scratch were taken with the sizes of `needs`.
             unsafe {
                 if by_three(&op.window) {
                     planes_3x3(op, input, weights.as_ptr(), records, output, scratch.as_mut_ptr());
@@ -271,11 +271,11 @@ unsafe fn planes_3x3(
     let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));
     let left_over = out_along % 3;
     let back = usize::from(left_over == 2);
-    // SAFETY: the plane is scratch.
+    // SAFETY: `needs` counts `height * pitch` bytes of scratch for the plane (point 2).
     unsafe { scratch.write_bytes(op.input_zero_point as u8 ^ FLIP, height * pitch) };
     for (c, record) in records.iter().enumerate() {
         let [bias, multiplier, code] = *record;
-        // SAFETY: channel `c` of the image, inside the plane; `c` is below the number of channels.
+        // SAFETY: `c < records.len()`, the channels: its pixels lie in the image (point 1), its row in the weights and the plane in scratch (point 2).
         unsafe {
             let out = output.add(c);
             if code & CONSTANT != 0 {
@@ -337,7 +337,7 @@ unsafe fn general(
     out: *mut i8,
 ) {
     let taps = Taps::new(&op.window, row, pixel, FLIP);
-    // SAFETY: `taps` is built from the same window, `row` and `pixel` that the caller guarantees for `plane`, `weights` and `out`.
+    // SAFETY: `taps` is built from the same window, `row` and `pixel` that this function's contract guarantees for `plane`, `weights` and `out`.
     unsafe { generals(&taps, record, op.output_zero_point, plane, weights, out) };
 }
 
@@ -362,7 +362,7 @@ unsafe fn others(
     let [top, left] = window.padding.map(usize::from);
     if is_one(window) {
         let taps = Taps::new(window, columns * channels, channels, 0);
-        // SAFETY: the windows, which need no border, are all of the input; weights and outputs are those of the records.
+        // SAFETY: without a border all windows lie in the image (point 1); there are weights and an output for each record (point 2).
         unsafe { single_outputs(op, &taps, records, input, weights, output) };
         return;
     }
@@ -378,12 +378,12 @@ unsafe fn others(
     let row_bytes = padded(self::taps(window)) as usize;
     let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));
     if !direct {
-        // SAFETY: the plane is scratch.
+        // SAFETY: `needs` counts `height * pitch` bytes of scratch for the plane (point 2).
         unsafe { scratch.write_bytes(op.input_zero_point as u8, height * pitch) };
     }
     for (c, record) in records.iter().enumerate() {
         let [bias, _, code] = *record;
-        // SAFETY: channel `c` of the image, inside the plane; `c` is below the number of channels.
+        // SAFETY: `c < records.len()`, the channels: its pixels lie in the image (point 1), its row in the weights and the plane in scratch (point 2).
         unsafe {
             let (out, mut x) = (output.add(c), input.add(c));
             if code & CONSTANT != 0 {
@@ -427,7 +427,7 @@ unsafe fn fill(
     for _ in 0..rows {
         let mut x = start;
         let (mut to, fours, end) = (row, row.wrapping_add(columns & !3), row.wrapping_add(columns));
-        // SAFETY: `columns` pixels of a row.
+        // SAFETY: `to` goes over the `columns` bytes of a row of `plane`, `x` over as many pixels of a line of `input` (fn docs).
         unsafe {
             while to != fours {
                 let [a, b, c, d] = [*x, *x.add(stride), *x.add(2 * stride), *x.add(3 * stride)];

@@ -129,7 +129,7 @@ impl Taps {
     #[inline(always)]
     unsafe fn sum(&self, bias: i32, x: *const i8, weights: *const i8) -> i32 {
         let (mut sum, mut line, mut w) = (bias, x, weights);
-        // SAFETY: a tap, and its weight.
+        // SAFETY: called for each of the window's taps with its weight, all of which are readable (fn docs).
         let product = |x: *const i8, w: *const i8| unsafe { i32::from(*x ^ self.flip()) * i32::from(*w) };
         for _ in 0..self.rows {
             let (mut tap, mut left) = (line, self.columns);
@@ -227,7 +227,7 @@ pub(super) unsafe fn single_outputs(
         right_shift: rounding.right(),
     };
     while job.records != job.end {
-        // SAFETY: the taps, weights and outputs of the channels that are left, one at least; so there is where the loop stops before the end.
+        // SAFETY: one channel at least is left, with its taps, weights and output (points 1 and 2); one is where the loop stops before the end, too.
         unsafe {
             dwconv_s8_single_output::dwconv_single_output(&mut job);
             if job.records != job.end {
@@ -276,7 +276,7 @@ pub(super) unsafe fn small_windows(
     let left = dwconv_s8_small_window::left(job.code);
     let mut weights = weights;
     for [weight, _] in job.taps.iter_mut().take(job.count) {
-        // SAFETY: a weight for each tap.
+        // SAFETY: the loop goes over `job.count` weights, one for each tap of the window (docs of `windows`).
         *weight = i32::from(unsafe { *weights }).wrapping_shl(left);
         weights = weights.wrapping_add(1);
     }
@@ -324,7 +324,7 @@ pub(super) unsafe fn windows(
     let (mut line, mut out) = (x, out);
     for _ in 0..taps.lines {
         let mut x = line;
-        // SAFETY: windows of a line, each of which is there, and their outputs.
+        // SAFETY: `whole` and the windows that are left are `taps.across`, all of the line; each has its taps and its output (fn docs).
         unsafe {
             if whole > 0 {
                 (job.x, job.out, job.lines) = (x, out, 1);
@@ -360,7 +360,7 @@ pub(super) unsafe fn generals(
     for _ in 0..taps.lines {
         let mut x = line;
         for _ in 0..taps.across {
-            // SAFETY: a window, which is there, and its output.
+            // SAFETY: `x` and `out` are at one of `taps.lines` times `taps.across` windows and at its output (docs of `windows`).
             unsafe { *out = one(taps, record, zero_point, x, weights) };
             out = out.wrapping_add(taps.stride);
             x = x.wrapping_add(taps.next);

@@ -136,7 +136,7 @@ impl<'a> Patches<'a> {
         if has(WHOLE) && (!others || across && all(0) && all((rows - 1) * down)) {
             let skip = (down * pitch).wrapping_sub(run);
             let lines = UnpackLines { run, count: rows, skip };
-            // SAFETY: all rows of taps lie inside the image, for each window.
+            // SAFETY: all lines of each window lie in the image (`across`, `all`), or `pieces` says so (point 2); `words` takes them (point 1).
             unsafe { unpack(corners.map(|corner| corner.at), lines, words) };
             return;
         }
@@ -223,7 +223,7 @@ impl<'a> Patches<'a> {
             (columns, columns)
         };
         let [before, until, end] = [before, until, columns].map(|n| n as usize * channels);
-        // SAFETY: below the row's end; what lies inside the image is read.
+        // SAFETY: `to` takes the `end` bytes of the row's taps (fn docs); `before..until` are those inside the image, which are readable.
         unsafe {
             (0..before).for_each(|i| to.add(i).write(self.zero_point));
             (before..until).for_each(|i| to.add(i).write(*line.wrapping_add(i)));
@@ -250,7 +250,7 @@ impl<'a> Patches<'a> {
                     self.border
                 }
             });
-            // SAFETY: pixels of the image or of the border.
+            // SAFETY: each place is a pixel inside the image, by the comparison above, or the border's; `words` takes two words for each input (fn docs).
             words = unsafe { unpack(places, UnpackLines::one(channels), words) };
         }
         words

@@ -359,7 +359,7 @@ unsafe fn outputs<L: Layout>(
 #[inline(never)]
 unsafe fn some(op: &Conv2dS8, record: *const Record, sums: &[i32; 4], y: *mut i8, count: usize) {
     for (i, &sum) in sums.iter().enumerate().take(count) {
-        // SAFETY: below the count.
+        // SAFETY: `i < count`, the records at `record` and the outputs at `y` (fn docs).
         unsafe { y.add(i).write(finish(op, &*record.add(i), sum)) };
     }
 }

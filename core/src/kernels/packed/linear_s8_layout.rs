@@ -42,7 +42,7 @@ impl Layout for Halves {
 
     #[inline(always)]
     unsafe fn sums(words: *const i32, x: *const i8, inputs: usize, (number, _): (u32, usize), sums: &mut [i32; 4]) {
-        // SAFETY: the condition of `linear_s8_dot::sums` is that of this function.
+        // SAFETY: `linear_s8_dot::sums` has the contract of this function.
         unsafe { linear_s8_dot::sums(words, x, inputs, number, sums) }
     }
 
@@ -97,7 +97,7 @@ impl Layout for Bytes {
 
     #[inline(always)]
     unsafe fn sums(words: *const i32, x: *const i8, inputs: usize, how: (u32, usize), sums: &mut [i32; 4]) {
-        // SAFETY: the condition of `linear_s8_dot::narrow` is that of this function.
+        // SAFETY: `linear_s8_dot::narrow` has the contract of this function.
         unsafe { linear_s8_dot::narrow(words, x, inputs, how, sums) }
     }
 

@@ -182,7 +182,7 @@ impl Patch {
             // One at least, in any row.
             loop {
                 for (lane, value) in values.iter_mut().enumerate() {
-                    // SAFETY: `lane < N`; `at` is a pixel of the patch, whose `N` channels the caller guarantees.
+                    // SAFETY: `lane < N`; `at` is a pixel of the patch, whose `N` channels this function's contract guarantees.
                     *value = f(*value, i32::from(unsafe { *at.add(lane) }));
                 }
                 at = at.wrapping_add(self.right);
@@ -210,7 +210,7 @@ unsafe fn fold_4_elements(
     finish: impl Fn(i32) -> i8,
 ) {
     for i in 0..count {
-        // SAFETY: `i < count`, and the caller guarantees `count` elements at each of `from` and at `to`.
+        // SAFETY: `i < count`, and this function's contract guarantees `count` elements at each of `from` and at `to`.
         unsafe {
             let [a, b, c, d] = from.map(|x| i32::from(x.add(i).read()));
             to.add(i).write(finish(fold(fold(a, b), fold(c, d))));

@@ -13,10 +13,11 @@
 //! ```
 //!
 //! The output reaches `n > 0` (zero point taken off) where `acc * m / 2^31 >= n * 2^r - 2^(r-1) - 1/2`, with the reference's shift `r`; scaled by `2^bits`
-//! that is a whole number, so that comparing the floor of the product with it loses nothing, and `s = r + bits`. What `M` has lost of the mantissa may matter
-//! all the same, so the packer compares both sides of each step of the reference, and takes the nearest mantissa that agrees, or the short form. `p` is the
-//! upper half of `(acc << (bits + 1)) * m` on cores with 64-bit products, and on those without it is three products, two of them by eight bits of `M`: as long
-//! as the accumulator has `30 - bits` bits, which the record shows for weights of any values. All channels of a step that have the form have the same bits.
+//! that is a whole number, so that comparing the floor of the product with it loses nothing, and `s = r + bits`. The bits of the mantissa that `M` lost may
+//! matter all the same, so the packer compares both sides of each step of the reference, and takes the nearest mantissa that agrees, or the short form. `p` is
+//! the upper half of `(acc << (bits + 1)) * m` on cores with 64-bit products, and on those without it is three products, two of them by eight bits of `M`: as
+//! long as the accumulator has `30 - bits` bits, which the record shows for weights of any values. All channels of a step that have the form have the same
+//! bits.
 
 use super::channel_record::{GENERAL, LEAST_BITS, Record, SHORT_SUM, SINGLE, single_bits, single_code, single_reach};
 use crate::kernels::primitives::requantize::steps::Requantize;

@@ -48,7 +48,7 @@ fn constants(weights: &[u8], records: &[Record]) -> Vec<u32> {
 }
 
 fn bytes(words: &[u32]) -> &[u8] {
-    // SAFETY: the bytes of the words.
+    // SAFETY: every word is four bytes, initialised and borrowed as long as the slice.
     unsafe { core::slice::from_raw_parts(words.as_ptr().cast::<u8>(), 4 * words.len()) }
 }
 
@@ -67,7 +67,7 @@ impl Layer {
         let len = end + GUARD;
         let arena = vec![Cell::new(0x5a_5a_5a_5a_5a_5a_5a_5au64); len.div_ceil(8)];
         let constants = constants(weights, records);
-        // SAFETY: bytes of words that outlive them.
+        // SAFETY: `arena` has `len` bytes in words of eight, which outlive the cells.
         let cells = unsafe { core::slice::from_raw_parts(arena.as_ptr().cast::<Cell<u8>>(), len) };
         cells[in_at..]
             .iter()

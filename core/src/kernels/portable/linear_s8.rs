@@ -224,7 +224,7 @@ mod tests {
     }
 
     fn bytes(words: &[u32]) -> &[u8] {
-        // SAFETY: bytes of integers.
+        // SAFETY: every word is four bytes, initialised and borrowed as long as the slice.
         #[expect(unsafe_code, reason = "aligned bytes")]
         unsafe {
             core::slice::from_raw_parts(words.as_ptr().cast(), words.len() * 4)

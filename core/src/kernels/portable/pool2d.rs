@@ -56,7 +56,7 @@ impl Kernel for AvgF32 {
 #[cfg(any(test, packing))]
 impl Candidate for AvgF32 {}
 
-/// What `finish` makes of the folds of the elements inside the input and of their number, within the limits.
+/// Applies `finish`, within the limits, to the fold of the elements inside the input and to their number.
 #[inline(always)]
 fn pool_f32<F: Fold>(op: &PoolF32, mem: &Mem<'_>, finish: impl Fn(f32, usize) -> f32) -> Option<()> {
     let input = mem.src::<f32>(op.input, op.window.input_len()?)?;

@@ -63,7 +63,7 @@ impl Kernel for MaxGrad {
         output.cells().iter().for_each(|dx| dx.set(0.0));
         each_output(&op.window, |at, under| {
             let (dy, position) = (gradient.get(at)?, usize::from(positions.get(at)?));
-            // What is in memory is any byte: one that is no tap inside the input takes no part.
+            // Memory here holds any byte: one that is no tap inside the input takes no part.
             if let Some(element) = under.element(&op.window, position) {
                 let dx = output.cells().get(element)?;
                 dx.set(dx.get() + dy);

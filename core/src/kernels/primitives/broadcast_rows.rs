@@ -113,7 +113,7 @@ impl<A: Element, B: Element, Y: Element> Line<A, B, Y> {
     fn with_steps(&self, step_a: usize, step_b: usize, f: impl Fn(A, B) -> Y) {
         let (mut y, mut a, mut b) = (self.output, self.a, self.b);
         for _ in 0..self.count {
-            // SAFETY: inside the operands, whose lengths are those that the loops reach.
+            // SAFETY: `self.count` elements remain of each; `walk` makes lines inside the operands alone.
             unsafe { y.write(f(a.read(), b.read())) };
             y = y.wrapping_add(1);
             a = a.wrapping_add(step_a);

@@ -48,7 +48,7 @@ impl CopyShortArgs {
     #[inline(always)]
     pub(crate) unsafe fn copy(&self, to: *mut u8, from: *const u8) {
         let (to, from) = (to.wrapping_sub(self.before), from.wrapping_sub(self.before));
-        // SAFETY: the caller guarantees the lines at both, aligned where `words` (points 1 and 2). The addresses passed on lie `before` bytes ahead of the
+        // SAFETY: the contract guarantees the lines at both, aligned where `words` (points 1 and 2). The addresses passed on lie `before` bytes ahead of the
         // first elements, and the loop skips as many.
         unsafe {
             if self.words {

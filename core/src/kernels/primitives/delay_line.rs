@@ -19,7 +19,7 @@ pub(crate) fn advance<T: Element>(line: Dst<'_, T>) {
         return;
     }
     let at = line.as_mut_ptr();
-    // SAFETY: the line's elements, more than one.
+    // SAFETY: `line` has `elements >= 2` elements at `at`: `elements - 1` and the last one.
     unsafe {
         if cfg!(kernel_isa = "mve") {
             by_vectors(at, elements - 1);
@@ -36,12 +36,12 @@ pub(crate) fn advance<T: Element>(line: Dst<'_, T>) {
 #[inline(always)]
 unsafe fn by_vectors<T: Element>(at: *mut T, count: usize) {
     #[cfg(kernel_isa = "mve")]
-    // SAFETY: `count` elements are read from `at + 1` on and written from `at` on, all of the `count + 1` elements that the caller guarantees.
+    // SAFETY: `count` elements are read from `at + 1` on and written from `at` on, all of the `count + 1` elements that the contract guarantees.
     unsafe {
         helium::down(at.cast(), at.add(1).cast(), count * size_of::<T>());
     }
     #[cfg(not(kernel_isa = "mve"))]
-    // SAFETY: the loop ends at `at + count`, the last of the `count + 1` elements that the caller guarantees.
+    // SAFETY: the loop ends at `at + count`, the last of the `count + 1` elements that this function's contract guarantees.
     unsafe {
         one_by_one(at, at.add(count));
     }
@@ -55,7 +55,7 @@ unsafe fn by_vectors<T: Element>(at: *mut T, count: usize) {
 unsafe fn by_blocks<T: Element>(at: *mut T, count: usize) {
     let block = BLOCK * size_of::<u32>() / size_of::<T>();
     let blocks = count / block;
-    // SAFETY: `blocks * block <= count`, and the caller guarantees `count + 1` elements at `at`.
+    // SAFETY: `blocks * block <= count`, and this function's contract guarantees `count + 1` elements at `at`.
     unsafe {
         if blocks > 0 {
             blocks_down(at.cast(), at.add(1).cast(), blocks);
@@ -72,7 +72,7 @@ unsafe fn by_blocks<T: Element>(at: *mut T, count: usize) {
 unsafe fn blocks_down(mut to: *mut u8, mut from: *const u8, blocks: usize) {
     for _ in 0..blocks {
         let mut words = [0_u32; BLOCK];
-        // SAFETY: one of the blocks, each time the next one.
+        // SAFETY: the loop is at one of `blocks` blocks at both (fn docs); words are read and written unaligned.
         unsafe {
             for (i, word) in words.iter_mut().enumerate() {
                 *word = from.cast::<u32>().add(i).read_unaligned();
@@ -168,7 +168,7 @@ unsafe fn by_shifts<T: Element>(at: *mut T, count: usize) {
 #[inline(always)]
 unsafe fn one_by_one<T: Element>(mut to: *mut T, end: *mut T) {
     while to < end {
-        // SAFETY: before the end, as is asked.
+        // SAFETY: `to < end`, and the elements to that at `end` are valid (fn docs).
         unsafe {
             to.write(to.add(1).read());
             to = to.add(1);
@@ -212,7 +212,7 @@ mod tests {
             expected.copy_within(skip + 1..skip + len, skip);
             for way in ways {
                 let mut found = all.clone();
-                // SAFETY: `len` elements.
+                // SAFETY: the slice has `len` elements: `len - 1` and the last one.
                 unsafe { way(found[skip..skip + len].as_mut_ptr(), len - 1) };
                 assert_eq!(found, expected, "{skip} {len}");
             }

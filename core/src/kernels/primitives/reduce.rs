@@ -101,7 +101,7 @@ pub(crate) fn folds<T: Element + Into<i32>>(
     (initial, fold): (i32, impl Fn(i32, i32) -> i32),
     f: impl Fn(i32) -> T,
 ) -> Option<()> {
-    // SAFETY: neighbours of the operands, whose lengths are those of all axes.
+    // SAFETY: `lines` compares the operands' lengths with all axes: a line's outputs and their inputs lie inside.
     lines(input, output, shape, |line| unsafe { line.each(initial, &fold, &f) })
 }
 
@@ -185,7 +185,7 @@ impl<T: Element + Into<i32>> Line<T> {
             let mut at = line;
             for _ in 0..self.columns {
                 for (lane, sum) in sums.iter_mut().enumerate() {
-                    // SAFETY: `lane < N`, one of the neighbours at this row and column, which the caller guarantees.
+                    // SAFETY: `lane < N`, one of the neighbours at this row and column, which this function's contract guarantees.
                     let x: i32 = unsafe { at.wrapping_add(lane).read() }.into();
                     *sum = fold(*sum, x);
                 }
@@ -294,7 +294,7 @@ fn pairs_of(
 ) -> Option<()> {
     let twice_zeros = zeros << 1;
     let narrow = |twice: i32| f(twice).clamp(-128, 127) as i8;
-    // SAFETY: the line lies inside the operands.
+    // SAFETY: `lines` compares the operands' lengths with all axes: a line's outputs and their inputs lie inside.
     lines(input, output, shape, |line| unsafe {
         let mut rest = *line;
         if line.stride == 1 {

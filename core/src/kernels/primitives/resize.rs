@@ -21,7 +21,7 @@ pub(crate) struct Pixels<'a, T> {
 impl<T: Element> Pixels<'_, T> {
     /// Copies the first of the corners.
     pub(crate) fn nearest(&self) -> Option<()> {
-        // SAFETY: a pixel's elements.
+        // SAFETY: `each` calls the closure with corners and an output of `count` elements inside the operands.
         self.each(|[from, ..], _, to, count| unsafe { line(to, from, count) })
     }
 
@@ -31,7 +31,7 @@ impl<T: Element> Pixels<'_, T> {
         self.each(|corners, fractions, to, count| {
             let mean = make(fractions);
             for i in 0..count {
-                // SAFETY: a pixel's elements.
+                // SAFETY: `i < count`, the elements of each corner and of the output with which `each` calls the closure.
                 unsafe { to.add(i).write(mean(corners.map(|corner| corner.add(i).read()))) };
             }
         })
@@ -83,7 +83,7 @@ pub(crate) fn places<T: Element + PartialOrd>(input: Src<'_, T>, output: Dst<'_,
     for _ in 0..outer {
         for k in 0..inner {
             let mut x = line.wrapping_add(k);
-            // SAFETY: elements `inner` apart along the middle axis, and an output for each of its lines.
+            // SAFETY: `x` goes over a line of `extent` elements, `inner` apart, and `to` has an element for each line: both lengths were compared.
             unsafe {
                 let mut largest = (0, x.read());
                 for j in 1..extent {

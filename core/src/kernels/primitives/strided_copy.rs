@@ -361,7 +361,7 @@ unsafe fn run(mut to: *mut u8, mut from: *const u8, len: usize, words: bool) {
 #[inline(always)]
 pub(crate) unsafe fn line<T: Element>(to: *mut T, from: *const T, count: usize) {
     let words = UNALIGNED || size_of::<T>() == 4;
-    // SAFETY: the caller guarantees `count * size_of::<T>()` bytes at both. Without unaligned words, `words` is set for elements of four bytes only, which are
+    // SAFETY: `count * size_of::<T>()` bytes at both are valid (fn docs). Without unaligned words, `words` is set for elements of four bytes only, which are
     // aligned.
     unsafe { run(to.cast(), from.cast(), count.wrapping_mul(size_of::<T>()), words) };
 }
@@ -411,7 +411,7 @@ unsafe fn fill(mut to: *mut u8, mut word: u32, len: usize, words: bool) {
 #[inline(always)]
 unsafe fn strided<T: Element>(mut to: *mut T, mut from: *const T, count: usize, [step, ahead]: [usize; 2]) {
     let mut left = count;
-    // SAFETY: the elements in order.
+    // SAFETY: `left` of the `count` elements remain at `to` and at `from` (fn docs).
     unsafe {
         if step == 1 {
             while left >= 4 {
@@ -530,7 +530,7 @@ mod tests {
             let loops = [axis(2, 20, 1), axis(len, 1, 0)];
             fn filled<T: Element>(loops: &[CopyLoop], input: &[u8]) -> Vec<u8> {
                 let output: Vec<Cell<u64>> = std::vec![Cell::new(0); 40];
-                // SAFETY: bytes of the words, which are aligned for any element.
+                // SAFETY: 40 words of eight bytes are 320 cells of a byte, aligned for any element and borrowed as long as the view.
                 let output = unsafe { core::slice::from_raw_parts(output.as_ptr().cast::<Cell<u8>>(), 320) };
                 let words: Vec<u64> = input
                     .as_chunks::<8>()

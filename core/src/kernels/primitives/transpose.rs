@@ -53,7 +53,7 @@ impl Plane {
         let (blocks, last) = (steps(inner / 4), inner.wrapping_sub(4));
         let mut left = outer;
         loop {
-            // SAFETY: four elements along each axis for each block; where fewer than four are left, the last four.
+            // SAFETY: `blocks` blocks, and where `inner` is no multiple of four its last four elements, of four lines of the plane (point 1).
             unsafe {
                 blocks_of_four(to, from, &blocks);
                 if !inner.is_multiple_of(4) {
@@ -80,7 +80,7 @@ impl Plane {
     #[inline(never)]
     pub(crate) unsafe fn by_bytes(&self, to: *mut u8, from: *const u8) {
         #[cfg(kernel_isa = "mve")]
-        // SAFETY: the condition of `transpose` is that of this function.
+        // SAFETY: `transpose` has the contract of this function.
         if unsafe { helium::transpose(self, to, from) } {
             return;
         }
@@ -92,7 +92,7 @@ impl Plane {
         };
         let (mut to, mut from) = (to, from);
         for _ in 0..lines {
-            // SAFETY: a line's elements.
+            // SAFETY: a line of `across` or `along` elements, `step` and `ahead` apart, of the plane that lies at both (fn docs).
             unsafe {
                 if self.along < self.across {
                     spread(to, from, self.across, self.step);
@@ -114,7 +114,7 @@ impl Plane {
 #[inline(always)]
 unsafe fn blocks_of_four(mut to: *mut u8, mut from: *const u8, &[ahead, step, next, beside, blocks]: &[usize; 5]) {
     for _ in 0..blocks {
-        // SAFETY: four elements along each axis.
+        // SAFETY: each of `blocks` blocks has four words at `from` and at `to`, where the core reads and writes words (fn docs).
         unsafe {
             let [mut a, mut b, mut c, mut d] = [0, 1, 2, 3].map(|i| word(from.wrapping_add(ahead.wrapping_mul(i))));
             swap::<8>(&mut a, &mut b);
@@ -333,7 +333,7 @@ mod helium {
 #[inline(always)]
 unsafe fn spread(mut to: *mut u8, mut from: *const u8, count: usize, step: usize) {
     let mut left = count;
-    // SAFETY: `left` of the `count` elements that the caller guarantees remain at both.
+    // SAFETY: `left` of the `count` elements that this function's contract guarantees remain at both.
     unsafe {
         while left >= 4 {
             for i in 0..4 {
@@ -358,7 +358,7 @@ unsafe fn spread(mut to: *mut u8, mut from: *const u8, count: usize, step: usize
 #[inline(always)]
 unsafe fn gather(mut to: *mut u8, mut from: *const u8, count: usize, ahead: usize) {
     let mut left = count;
-    // SAFETY: `left` of the `count` elements that the caller guarantees remain at both.
+    // SAFETY: `left` of the `count` elements that this function's contract guarantees remain at both.
     unsafe {
         while left >= 4 {
             for i in 0..4 {
@@ -443,7 +443,7 @@ mod tests {
                     expected[i + j * plane.step] = from[i * plane.ahead + j];
                 }
                 let mut found = vec![255; expected.len()];
-                // SAFETY: the lengths of both.
+                // SAFETY: `from` and `found` hold `along` and `across` lines of the plane.
                 unsafe { plane.by_bytes(found.as_mut_ptr(), from.as_ptr()) };
                 assert_eq!(found, expected, "{plane:?}");
                 if along >= 4 && across >= 4 {

@@ -28,7 +28,7 @@ impl Loop for Halves {
             low: op.factors.map(|factor| factor & 0xff),
             offset: op.offset,
         };
-        // SAFETY: all three have this many elements, which load has found to be some.
+        // SAFETY: `a`, `b` and `output` were taken with `op.count` elements each, of which there is one at least (trait docs).
         unsafe { sum(&args) };
         Some(())
     }

@@ -84,13 +84,13 @@ impl Kernel for S8 {
         if plain(window) {
             let [rows, columns, _] = window.output.map(usize::from);
             args.pixels = usize::from(window.batch) * rows * columns;
-            // SAFETY: the pixels of the input and of the output, in order; constants have the layout of `packed`.
+            // SAFETY: `plain` windows have one element and no padding: the pixels of both go in order; constants have the layout of `packed`.
             unsafe { convolution(&args) };
             return Some(());
         }
         let scratch = mem.dst::<u8>(op.scratch, needs.scratch)?.as_mut_ptr();
         let outside = scratch.wrapping_add((window.taps() * ADDRESS) as usize).cast::<i8>();
-        // SAFETY: scratch has the padding behind the table.
+        // SAFETY: `needs` counts `padding(window)` bytes behind the table of addresses, and scratch was taken with that length.
         unsafe { outside.write_bytes(op.input_zero_point as u8, padding(window) as usize) };
         let table = Table {
             input,

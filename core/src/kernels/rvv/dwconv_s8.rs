@@ -54,7 +54,7 @@ impl Kernel for S8 {
         let scratch = mem.dst::<u8>(op.scratch, needs.scratch)?.as_mut_ptr();
         let (taps, channels) = (window.taps(), usize::from(window.output[2]));
         let outside = scratch.wrapping_add((taps * ADDRESS) as usize).cast::<i8>();
-        // SAFETY: a pixel, which scratch has behind the table.
+        // SAFETY: `needs` counts a pixel of `channels` bytes behind the table of addresses, and scratch was taken with that length.
         unsafe { outside.write_bytes(op.input_zero_point as u8, channels) };
         let table = Table {
             input: input.as_ptr(),

@@ -69,7 +69,7 @@ impl Table {
                         let mut column = left;
                         for _ in 0..apart {
                             let inside = line_inside && (whole || (column as usize) < in_width);
-                            // SAFETY: one entry for each tap.
+                            // SAFETY: the loops go over the window's taps, for each of which an entry is writable (fn docs).
                             unsafe { *entry = if inside { tap } else { self.outside } };
                             entry = entry.wrapping_add(1);
                             tap = tap.wrapping_add(dilation * channels);

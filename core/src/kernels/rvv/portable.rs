@@ -1,10 +1,13 @@
 //! The loops in portable Rust, for hosts: the same layouts, the same bits.
+//!
+//! # Safety of all loops
+//! `args` points to arguments whose pointers are valid for what their fields describe (`args.rs`), with constants in the layout of `packed`.
 
 use super::args::{AddS8LinearArgs, ConvArgs};
 use crate::quant::{high_mul, rounding_shift_right};
 
 pub(super) unsafe fn convolution(args: *const ConvArgs) {
-    // SAFETY: `each_pixel` asks of its arguments what this function asks of the same.
+    // SAFETY: `each_pixel` has the contract of this function, and gets the same arguments.
     unsafe { each_pixel::<false>(&*args) }
 }
 
@@ -26,7 +29,7 @@ pub(super) unsafe fn sum(args: *const AddS8LinearArgs) {
 }
 
 pub(super) unsafe fn depthwise(args: *const ConvArgs) {
-    // SAFETY: `each_pixel` asks of its arguments what this function asks of the same.
+    // SAFETY: `each_pixel` has the contract of this function, and gets the same arguments.
     unsafe { each_pixel::<true>(&*args) }
 }
 
@@ -34,7 +37,7 @@ pub(super) unsafe fn depthwise(args: *const ConvArgs) {
 const PART: usize = 32;
 
 unsafe fn each_pixel<const DEPTHWISE: bool>(args: &ConvArgs) {
-    // SAFETY: `args` points to valid arguments with constants in the layout of `packed`: taps, channels and outputs below its numbers are the caller's.
+    // SAFETY: `args` is valid, with constants in the layout of `packed`: taps, channels and outputs below its numbers are valid (head of the file).
     unsafe {
         for pixel in 0..args.pixels {
             let out = args.out.add(pixel * args.channels);

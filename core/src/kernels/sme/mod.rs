@@ -10,7 +10,7 @@
 //! | requantising of sixteen channels of a pixel | | 14 |
 //!
 //! Windows are rows of a fourth tile, whose columns are then what the product wants: every four elements of all pixels side by side. So nothing is copied,
-//! and there is no scratch. What the assembly (`asm.rs`) has, `portable.rs` has too, so that a host runs the same files, to the same bits. Sizes, overlap
+//! and there is no scratch. `portable.rs` has all loops of the assembly (`asm.rs`), so that a host runs the same files, to the same bits. Sizes, overlap
 //! distances, packing and instruction bounds are plain arithmetic, compiled everywhere.
 
 mod args;

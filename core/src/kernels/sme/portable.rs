@@ -10,7 +10,7 @@ const PART: usize = 12;
 /// # Safety
 /// Of the windows, what lies inside the input is valid for reads; `out` is valid for writes of all pixels; constants have the layout of `packed`.
 pub(super) unsafe fn convolution(args: *const Convolution) {
-    // SAFETY: `args` points to valid arguments, and `pixel` and `first` are below their numbers: inputs, constants and outputs of `part` are the caller's.
+    // SAFETY: `args` points to valid arguments, and `pixel` and `first` are below their numbers: inputs, constants and outputs of `part` are valid (fn docs).
     unsafe {
         let args = &*args;
         let (mut start, mut row, mut column) = (args.window, args.top, 0);
@@ -54,21 +54,21 @@ unsafe fn part(
         let inside = (0..args.height as isize).contains(&(row + k_row as isize));
         for at in 0..args.run {
             let x = if inside && (0..args.pitch as isize).contains(&(left + at as isize)) {
-                // SAFETY: this element of the window lies inside.
+                // SAFETY: `inside` and the columns were compared: the element lies in a row of the input, which is valid (docs of `convolution`).
                 unsafe { *start.wrapping_add(k_row * args.pitch + at) }
             } else {
                 args.outside as i8
             };
             let line = ((k_row * each_row + at / 4) * args.channels + first) * 4 + at % 4;
             for (channel, sum) in sums.iter_mut().enumerate().take(count) {
-                // SAFETY: `at < args.run` and `first + channel < args.channels`: a weight of the layout of `packed`, which the caller guarantees.
+                // SAFETY: `at < args.run` and `first + channel < args.channels`: a weight of the layout of `packed`, which the contract guarantees.
                 let weight = unsafe { *args.weights.add(line + 4 * channel) } as i8;
                 *sum = sum.wrapping_add(i32::from(x) * i32::from(weight));
             }
         }
     }
     for (channel, &sum) in (first..).zip(sums.iter()).take(count) {
-        // SAFETY: `channel < args.channels`: a word of each line of the table, and an output of the pixel, which the caller guarantees.
+        // SAFETY: `channel < args.channels`: a word of each line of the table, and an output of the pixel, which this function's contract guarantees.
         unsafe {
             let of = |line: usize| *args.table.add(line * args.channels + channel);
             let scaled = requantised(sum.wrapping_add(of(0)), [of(1), of(2), of(3)]);

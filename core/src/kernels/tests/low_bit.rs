@@ -64,7 +64,7 @@ impl Memory {
 
     fn bytes(&mut self) -> &mut [u8] {
         let len = self.0.len() * 16;
-        // SAFETY: the bytes of the words.
+        // SAFETY: every word is 16 bytes, initialised and borrowed mutably as long as the slice.
         unsafe { core::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast::<u8>(), len) }
     }
 

@@ -60,7 +60,7 @@ fn run(run: Run, op: &PoolInt, values: &[i16]) -> Vec<i16> {
     let output = input.len().next_multiple_of(16);
     let len = op.window.output_len().unwrap() as usize * op.dtype.bytes();
     let mut words = vec![0u64; (output + len).div_ceil(8)];
-    // SAFETY: the bytes of the words.
+    // SAFETY: every word is eight bytes, initialised and borrowed mutably as long as the view.
     let memory = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), words.len() * 8) };
     memory[..input.len()].copy_from_slice(&input);
     let op = PoolInt {

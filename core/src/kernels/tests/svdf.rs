@@ -36,7 +36,7 @@ fn bytes(dtype: DType, values: &[i32]) -> Vec<u8> {
 /// Bytes at a multiple of eight.
 fn words(bytes: &[u8]) -> Vec<u64> {
     let mut words = vec![0_u64; bytes.len().div_ceil(8)];
-    // SAFETY: the bytes of the words.
+    // SAFETY: every word is eight bytes, initialised and borrowed mutably as long as the view.
     let memory = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), words.len() * 8) };
     memory[..bytes.len()].copy_from_slice(bytes);
     words
@@ -67,7 +67,7 @@ fn found(case: &mut Case, state: &[i32]) -> (Vec<i32>, Vec<i32>) {
     case.op.weights = constants.len() as u32;
     constants.extend(bytes(DType::I8, &case.weights));
     let (mut arena, constants) = (words(&memory), words(&constants));
-    // SAFETY: the bytes of the words.
+    // SAFETY: every word is eight bytes, initialised; the vectors are touched through these views alone while the kernel runs.
     let (arena, weights) = unsafe {
         let arena = core::slice::from_raw_parts_mut(arena.as_mut_ptr().cast::<u8>(), arena.len() * 8);
         (
@@ -151,7 +151,7 @@ impl<K: Candidate<Op = PackedSvdfS8>> Packed<K> {
         self.op.state = place(state);
         self.op.output = place(&vec![0; outputs]);
         let mut arena = words(&memory);
-        // SAFETY: the bytes of the words.
+        // SAFETY: every word is eight bytes, initialised; the vectors are touched through these views alone while the kernel runs.
         let (arena, weights) = unsafe {
             (
                 core::slice::from_raw_parts_mut(arena.as_mut_ptr().cast::<u8>(), arena.len() * 8),

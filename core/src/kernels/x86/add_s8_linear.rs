@@ -47,7 +47,7 @@ unsafe fn avx2(op: &PackedSumS8, a: *const i8, b: *const i8, out: *mut i8, block
         _mm256_srai_epi32(_mm256_add_epi32(sum, lows), PackedSumS8::FRACTION as i32)
     };
     for at in (0..blocks).map(|block| block * BLOCK) {
-        // SAFETY: `at + BLOCK <= blocks * BLOCK`, elements that the caller guarantees; the loads are unaligned.
+        // SAFETY: `at + BLOCK <= blocks * BLOCK`, elements that this function's contract guarantees; the loads are unaligned.
         let [a, b] = unsafe { [a, b].map(|from| _mm256_cvtepi8_epi16(_mm_loadu_si128(from.add(at).cast()))) };
         let floor = |x: __m256i, low: __m256i| _mm256_srai_epi16(_mm256_mullo_epi16(x, low), 8);
         let lows = _mm256_add_epi16(floor(a, low_a), floor(b, low_b));
@@ -57,7 +57,7 @@ unsafe fn avx2(op: &PackedSumS8, a: *const i8, b: *const i8, out: *mut i8, block
         let second = sums(_mm256_unpackhi_epi16(a, b), low(_mm256_unpackhi_epi16(lows, lows)));
         let words = _mm256_packs_epi32(first, second);
         let bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(words, words), 0b10_00);
-        // SAFETY: `at + BLOCK <= blocks * BLOCK`, outputs that the caller guarantees; the store is unaligned.
+        // SAFETY: `at + BLOCK <= blocks * BLOCK`, outputs that this function's contract guarantees; the store is unaligned.
         unsafe { _mm_storeu_si128(out.add(at).cast(), _mm256_castsi256_si128(bytes)) };
     }
 }
@@ -103,7 +103,7 @@ mod tests {
                 let expected: Vec<i8> = a[3..].iter().zip(&b[5..]).map(|(&a, &b)| op.element(a, b)).collect();
                 let blocks = count / BLOCK;
                 let (mut apart, mut over_a, mut over_b) = (vec![99i8; count + 1], a.clone(), b.clone());
-                // SAFETY: all elements of both and of the outputs are there.
+                // SAFETY: `blocks * BLOCK <= count`, elements of all three behind the odd starts; the level was compared with AVX2.
                 unsafe {
                     avx2(&op, a[3..].as_ptr(), b[5..].as_ptr(), apart[1..].as_mut_ptr(), blocks);
                     let same = over_a[3..].as_mut_ptr();

@@ -19,9 +19,9 @@ const ROOM: usize = 2048;
 /// Carries out the request; an error is the exit status of what has been recorded.
 pub(crate) fn answer(exchange: &mut Exchange, request: &Guards, workspace: &mut Workspace) -> Result<(), i32> {
     let blob = (request.blob_address as usize, request.blob_length as usize);
-    // SAFETY: once a program.
+    // SAFETY: called once a program.
     let mut areas = unsafe { Areas::new(blob) };
-    // SAFETY: once a program.
+    // SAFETY: called once a program.
     let field = unsafe { guards::field(&mut areas, request.field as usize) };
     let field = match field {
         Ok(Some(field)) => field,
@@ -88,7 +88,7 @@ fn network(
     let blob = unsafe { slice::from_raw_parts(ptr::with_exposed_provenance(address), length) };
     let model = linked::load(blob).map_err(|error| refused(exchange, During::Load, &error))?;
     let mut take = |bytes| match areas.take(bytes, Purpose::Arena) {
-        // SAFETY: once for this piece.
+        // SAFETY: the piece was just taken, and gives its bytes once.
         Ok(piece) => Ok(unsafe { piece.bytes() }),
         Err(none) => Err(out_of_memory(exchange, none)),
     };

@@ -1,4 +1,4 @@
-//! What one inference costs on a board: instructions in total and by step, an estimate of cycles, memory, code.
+//! Cost of one inference on a board: instructions in total and by step, an estimate of cycles, memory, code.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::worst::stack;
 pub struct Bench {
     /// The board.
     pub board: String,
-    /// What the model was packed for.
+    /// Target that the model was packed for.
     pub target: String,
     /// Instructions of one inference; of several cores all together, but for those of waiting.
     pub instructions: u64,
@@ -96,7 +96,7 @@ pub struct BenchStep {
     pub chip_cycles: Option<u64>,
 }
 
-/// What to measure.
+/// Options of a measurement.
 #[derive(Debug, Clone)]
 pub struct BenchOptions {
     /// Whether executed instructions are recorded, for the estimate of cycles and the share of the CRC; several times slower.

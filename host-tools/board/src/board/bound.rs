@@ -12,7 +12,7 @@ use super::table::{Board, Core};
 pub fn bound(step: &Step, target: Target, board: &Board, macs: u64) -> Option<u64> {
     step.bound(&Machine {
         target,
-        // What compilers vectorise by themselves.
+        // Cores for which compilers vectorise by themselves.
         vectors: matches!(board.timings, Core::A64 | Core::M55),
         vector_bits: board.vector_bits(),
         macs,

@@ -1,4 +1,4 @@
-//! What a machine has of what boards need.
+//! Programs and targets that boards need, and whether this machine has them.
 
 use std::process::Command;
 
@@ -44,8 +44,8 @@ pub fn ready(board: &Board) -> Result<(), BoardError> {
 /// (<https://gitlab.com/qemu-project/qemu/-/issues/2083>).
 const OUTER_PRODUCTS: [u32; 3] = [8, 2, 1];
 
-/// What the emulator of a board is known to compute wrongly, of the runtime's kernels: what it says of them proves nothing. The instructions that they take are
-/// counted all the same.
+/// Returns the backend whose kernels the board's emulator is known to compute wrongly, with the reason: its results prove nothing for these. The instructions
+/// that they take are counted all the same.
 pub fn miscomputes(board: &Board) -> Option<(Backend, String)> {
     if !board.runtime.contains(&"sme") {
         return None;

@@ -44,7 +44,7 @@ pub enum BoardError {
     NoNetwork {
         /// The program.
         program: String,
-        /// What cargo said.
+        /// Cargo's output.
         output: String,
     },
     /// The firmware does not compile or link.
@@ -54,7 +54,7 @@ pub enum BoardError {
         board: &'static str,
         /// The program.
         program: String,
-        /// What the compiler said.
+        /// The compiler's output.
         output: String,
     },
     /// A file operation on the host failed.
@@ -70,7 +70,7 @@ pub enum BoardError {
     Elf {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason for which the file is refused.
         reason: String,
     },
     /// The blob is longer than the place that the board has for it.
@@ -90,7 +90,7 @@ pub enum BoardError {
     OutOfMemory {
         /// The board.
         board: &'static str,
-        /// What for.
+        /// Purpose of the memory.
         purpose: Purpose,
         /// Bytes needed.
         needed: u64,
@@ -175,7 +175,7 @@ pub enum BoardError {
     Protocol {
         /// The board.
         board: &'static str,
-        /// What does not match.
+        /// The mismatch.
         reason: String,
     },
     /// A serial port does not open, or was lost.
@@ -194,12 +194,12 @@ pub enum BoardError {
         /// The limit.
         seconds: u64,
     },
-    /// What comes over a serial port does not answer what was asked.
+    /// Messages over a serial port do not answer the request.
     #[error("{port}: {reason}")]
     Line {
         /// The port.
         port: String,
-        /// What does not match.
+        /// The mismatch.
         reason: String,
     },
     /// The board at a serial port has too little memory.
@@ -227,7 +227,7 @@ pub enum BoardError {
         board: &'static str,
         /// Its exit status.
         status: String,
-        /// What it said.
+        /// Standard error of qemu.
         stderr: String,
     },
 }

@@ -427,7 +427,7 @@ fn build(
     (flags, variables): (&[&str], &[(&str, &str)]),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Firmware, BoardError> {
-    // What serves any model came along with an installed program, or was built there before.
+    // A firmware that serves any model came along with an installed program, or was built there before.
     let is_plain = recipe.model.is_none() && recipe.name == recipe.program && flags.is_empty();
     if is_plain && let Some(path) = at_hand(&board.slug(), recipe.program) {
         return Firmware::open(board, &path);

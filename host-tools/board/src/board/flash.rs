@@ -81,7 +81,7 @@ impl Flash {
         Some((reads.jumps + reads.data) * self.wait_states + reads.sequential * (self.wait_states - hidden))
     }
 
-    /// What tells the plugin of it.
+    /// Returns the argument that describes the flash to the plugin.
     pub(super) fn argument(&self, ranges: &[AddressRange]) -> String {
         let mut text = String::new();
         for range in ranges {

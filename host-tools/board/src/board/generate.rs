@@ -14,12 +14,12 @@ use super::progress::Progress;
 use super::table::Board;
 use crate::model::Blob;
 
-/// What is to be written.
+/// Request of a text to generate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GenerateOptions {
-    /// What it begins with.
+    /// Text that the model continues.
     pub prompt: Vec<u8>,
-    /// What ends it; empty for nothing.
+    /// Text that ends the generation; empty for none.
     pub stop: Vec<u8>,
     /// Tokens behind the prompt, at most.
     pub tokens: u32,
@@ -35,7 +35,7 @@ pub struct GenerateOptions {
     pub timeout: Duration,
 }
 
-/// What a board wrote, and what that took.
+/// Text that a board wrote, and its cost.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GenerateReport {
     /// Instructions of each run: those of the prompt's tokens, then those of its own.
@@ -117,7 +117,7 @@ fn behind(path: &Path, offset: u64) -> Vec<u8> {
     if let Ok(mut file) = fs::File::open(path)
         && file.seek(SeekFrom::Start(offset)).is_ok()
     {
-        // What cannot be read now is read with the next look.
+        // Bytes that cannot be read now are read with the next look.
         let _ = file.read_to_end(&mut bytes);
     }
     bytes

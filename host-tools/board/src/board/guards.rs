@@ -11,12 +11,12 @@ use super::firmware::Firmware;
 use super::table::Board;
 use crate::model::Blob;
 
-/// What ran between forbidden bytes.
+/// Results of runs between forbidden bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GuardReport {
     /// Kernels, or a model's steps, that kept to their operands: the kernel, the cases that it computes, and guarded runs.
     pub kept: Vec<(KernelId, u32, u64)>,
-    /// What was found.
+    /// Accesses outside of the operands.
     pub outside: Vec<Outside>,
 }
 
@@ -31,11 +31,11 @@ pub struct Outside {
     pub operand: u8,
     /// Whether its first byte lay against forbidden ones, and not its last.
     pub start: bool,
-    /// What was found, in a word; of a fault what the board says of it.
+    /// The finding, in a word; of a fault the board's description.
     pub finding: String,
 }
 
-/// What is guarded.
+/// Subject of guarded runs.
 #[derive(Debug, Clone, Copy)]
 pub enum Guarding<'b> {
     /// Generated cases of each kernel of the board's build, or of one of them, from a seed on.

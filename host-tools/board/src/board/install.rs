@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::files::print;
 
-/// What installs programs here.
+/// Package managers that install programs here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manager {
     /// Debian's and Ubuntu's.
@@ -27,7 +27,7 @@ pub struct Step {
     command: Vec<String>,
     /// Whether what follows is tried even where this fails.
     may_fail: bool,
-    /// What to do where it fails.
+    /// Advice for when the step fails.
     help: String,
 }
 
@@ -73,7 +73,7 @@ impl Manager {
         }
     }
 
-    /// What installs programs that bring `qemus`; `as_root` where the user is no other.
+    /// Returns the steps that install programs which bring `qemus`; `as_root` where the user is root already.
     pub fn steps(self, qemus: &[&str], as_root: bool) -> Vec<Step> {
         let mut packages: Vec<&str> = qemus.iter().map(|qemu| self.package(qemu)).collect();
         packages.sort_unstable();

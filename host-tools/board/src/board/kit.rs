@@ -25,7 +25,7 @@ pub enum CaseFailure {
     },
 }
 
-/// What a board found of one of its kernels.
+/// Result of comparing one of a board's kernels with the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comparison {
     /// The kernel.
@@ -63,7 +63,7 @@ pub fn kernels(
     Ok(found)
 }
 
-/// What became of a kernel's changed cases on a board.
+/// Result of a kernel's changed cases on a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attacked {
     /// The kernel.

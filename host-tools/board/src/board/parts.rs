@@ -1,4 +1,4 @@
-//! What the parts of a row of the table are to the firmware.
+//! Meaning of the parts of a row of the table for the firmware.
 
 use super::table::{AddressRange, Timer, Uart};
 

@@ -1,4 +1,4 @@
-//! What work on boards tells of itself.
+//! Progress messages of work on boards.
 
 /// How far work on a board has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -28,7 +28,7 @@ pub struct LogLine {
     pub text: String,
 }
 
-/// What became of a qemu process.
+/// Outcome of a qemu process.
 pub(super) struct Ended {
     /// `None` when it was stopped, as at the time limit.
     pub(super) status: Option<ExitStatus>,

@@ -42,7 +42,7 @@ pub struct RunOptions {
     pub qemu_arguments: Vec<String>,
 }
 
-/// What a board reported of a blob and its runs.
+/// Report of a board on a blob and its runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunReport {
     /// Instructions of the checked load.
@@ -69,11 +69,11 @@ pub struct RunReport {
     pub stack_bytes: u32,
     /// When tracing: what was executed.
     pub trace: Option<ExecutionTrace>,
-    /// What was logged.
+    /// Lines that the program logged.
     pub logs: Vec<LogLine>,
 }
 
-/// What a step wrote to one of its places.
+/// Bytes that a step wrote to one of its places.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dump {
     /// The step.
@@ -100,7 +100,7 @@ impl Default for RunOptions {
     }
 }
 
-/// What records of a run tell.
+/// State of reading the records of a run.
 pub(super) struct Told {
     pub(super) report: RunReport,
     /// The steps of the run that is under way.
@@ -303,7 +303,7 @@ fn written_places(board: &'static Board, blob: Blob<'_>) -> Result<Vec<DumpEntry
             &mapped
         }
     };
-    // What the host's reader refuses, the board refuses too; this says it earlier.
+    // A blob that the host's reader refuses is refused by the board too; this says it earlier.
     let refused = |name: &str, text: String| BoardError::Refused {
         board: board.name,
         during: arenite_protocol::During::Load,
@@ -371,7 +371,7 @@ pub fn execute(firmware: &Firmware, timeout: Duration) -> Result<Vec<LogLine>, B
     Exchange::new()?.carry_out(firmware, nothing, &[], timeout, &mut |_| (), |_| ())
 }
 
-/// What a program reports that runs something of its own, such as another runtime, over the firmware's protocol.
+/// Report of a program that runs something of its own, such as another runtime, over the firmware's protocol.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Instructions of its run.

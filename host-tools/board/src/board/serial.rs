@@ -44,7 +44,7 @@ impl FromStr for SerialPort {
     }
 }
 
-/// What a board says of itself.
+/// A board's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SerialBoard {
     /// Its name.
@@ -55,12 +55,12 @@ pub struct SerialBoard {
     pub slots: bool,
 }
 
-/// What came out of runs over a serial line.
+/// Results of runs over a serial line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SerialReport {
     /// Of each run, the bytes of each output.
     pub outputs: Vec<Vec<Vec<u8>>>,
-    /// What each run took, in what the board counts.
+    /// Duration of each run, in the unit that the board counts.
     pub counts: Vec<u64>,
     /// When profiling: what each step of the last run took.
     pub steps: Vec<u64>,
@@ -88,7 +88,7 @@ pub fn connect(port: &SerialPort) -> Result<(Link<serial2::SerialPort>, SerialBo
     };
     let mut device = serial2::SerialPort::open(&port.path, port.baud).map_err(failed)?;
     device.set_read_timeout(POLL).map_err(failed)?;
-    // What the board said to another program.
+    // Bytes that the board sent to another program are dropped.
     device.discard_buffers().map_err(failed)?;
     Link::over(device, &port.path)
 }
@@ -138,7 +138,7 @@ impl<P: Read + Write> Link<P> {
     /// Sends a model and runs it once for each of `runs`, which have the bytes of each input. `done` is told of complete runs.
     ///
     /// # Errors
-    /// What the board says; that it says nothing.
+    /// Errors that the board reports; a board that does not answer.
     pub fn run(
         &mut self,
         model: &[u8],
@@ -163,7 +163,7 @@ impl<P: Read + Write> Link<P> {
     /// `written` is told of bytes.
     ///
     /// # Errors
-    /// What the board says; that it says nothing.
+    /// Errors that the board reports; a board that does not answer.
     pub fn update(
         &mut self,
         model: &[u8],
@@ -182,7 +182,7 @@ impl<P: Read + Write> Link<P> {
     /// Says that the model on trial works.
     ///
     /// # Errors
-    /// What the board says; that it says nothing.
+    /// Errors that the board reports; a board that does not answer.
     pub fn confirm(&mut self) -> Result<(), BoardError> {
         self.done(Ask::Confirm, &[])
     }
@@ -362,7 +362,7 @@ fn unexpected(answer: &Answer<'_>) -> String {
 }
 
 fn size(bytes: &[u8]) -> u32 {
-    // What is longer no board's memory holds, which says so.
+    // No board's memory holds a longer file; the board says so.
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 

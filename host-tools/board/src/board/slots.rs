@@ -46,10 +46,10 @@ pub struct ModelInUse {
     pub tests: u32,
 }
 
-/// What a program told of its slots.
+/// A program's report on its slots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlotsReport {
-    /// What it used, one after the other; one that was on trial is there once more when it was confirmed.
+    /// Models that it used, one after the other; one that was on trial is there once more when it was confirmed.
     pub used: Vec<ModelInUse>,
     /// Bytes of an update that it had taken.
     pub taken: Option<u32>,
@@ -115,7 +115,7 @@ pub fn run_slots(
             "file={},if=mtd,format=raw",
             flash.display().to_string().replace(',', ",,")
         ),
-        // What the chip writes gets into the file in the order in which it was written, as it gets into a chip.
+        // Writes of the chip get into the file in the order in which they were made, as they get into a chip.
         "-object".to_owned(),
         "main-loop,id=main-loop,thread-pool-max=1".to_owned(),
     ];

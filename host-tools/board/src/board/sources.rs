@@ -168,7 +168,7 @@ mod tests {
         let manifest = fs::read_to_string(sources.join("Cargo.toml")).expect("packed");
         assert!(!manifest.contains("\"tests\"]"), "{manifest}");
         assert!(!sources.with_extension("part").exists());
-        // What is there is not written again.
+        // Files that are there are not written again.
         fs::write(sources.join("core/Cargo.toml"), "kept").expect("written");
         unpack(&sources).expect("there");
         assert_eq!(

@@ -18,7 +18,7 @@ const FLASH_FILE: &str = "flash";
 /// Where the model lies in the flash: behind what a boot loader has there.
 const START: u32 = 0x1_0000;
 
-/// What a board reported, and what went over its bus.
+/// Report of a board, and the traffic over its bus.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamReport {
     /// As of a model in memory; its steps are the pieces, and include what it takes to read them.
@@ -91,7 +91,7 @@ pub fn run_streamed(
     Ok(report)
 }
 
-/// What a line of the program says of its bus.
+/// Returns the bytes over the bus that a line of the program reports.
 fn moved(line: &LogLine, during: &str) -> Option<u64> {
     let rest = line.text.strip_prefix(during)?;
     rest.strip_suffix(" bytes over the bus")?.parse().ok()

@@ -25,7 +25,7 @@ pub struct Board {
     pub runtime: &'static [&'static str],
     /// Other features of the firmware that it turns on.
     pub firmware: &'static [&'static str],
-    /// What counts its instructions.
+    /// Timer that counts its instructions.
     pub timer: Timer,
     /// Its first serial port, where the firmware has a file for it.
     pub uart: Option<Uart>,

@@ -1,4 +1,4 @@
-//! What builds the firmware: cargo, the compiler's targets, the sources.
+//! Tools that build the firmware: cargo, the compiler's targets, the sources.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -45,7 +45,7 @@ pub fn compiler() -> Result<String, BoardError> {
         .map_err(|reason| missing("rustc", &reason))
 }
 
-/// What `rustc -vV` says, as a part of a folder's name.
+/// Returns the output of `rustc -vV`, as a part of a folder's name.
 fn named(said: &str) -> Option<String> {
     let field = |name: &str| said.lines().find_map(|line| line.strip_prefix(name));
     let commit = field("commit-hash: ").unwrap_or_default();
@@ -95,7 +95,7 @@ fn missing(tool: &str, reason: &str) -> BoardError {
 
 /// That `program` does not build for `board`: for lack of packages which only a network has, or what the compiler `said`.
 pub(super) fn not_built(board: &'static str, program: &str, said: String) -> BoardError {
-    // What cargo says where it would ask a registry and cannot.
+    // Messages of cargo where it would ask a registry and cannot.
     let asked = [
         "--offline was specified",
         "offline mode (--offline)",

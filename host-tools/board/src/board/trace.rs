@@ -1,5 +1,4 @@
-//! What the plugin of qemu saw: executed instructions by address, what was executed behind what, and the deepest stack write, for each counted
-//! interval.
+//! Trace of qemu's plugin: executed instructions by address, blocks executed behind each block, and the deepest stack write, for each counted interval.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -50,7 +49,7 @@ pub struct Executed {
     pub size: u64,
     /// How often.
     pub count: u64,
-    /// What its unaligned accesses take beside the first one, each, on a bus of 32 bits that has them aligned: a word at an even address is two
+    /// Further transfers of its unaligned accesses, each beside the first one, on a bus of 32 bits that has them aligned: a word at an even address is two
     /// halfwords, at an odd one a byte, a halfword and a byte.
     pub split: u64,
     /// Its accesses that cross a multiple of eight bytes.

@@ -19,7 +19,7 @@ use crate::files;
 pub(super) struct Workshop {
     /// The checkout; `None` for the sources that travel in these programs.
     checkout: Option<PathBuf>,
-    /// What is built goes here.
+    /// Folder that builds go to.
     folder: PathBuf,
 }
 
@@ -164,7 +164,7 @@ pub(super) fn kept(path: &Path) -> Option<PathBuf> {
     (sources::hash(&fs::read(path).ok()?) == stated.trim()).then(|| path.to_owned())
 }
 
-/// What an archive of these programs brings along: files that were built from the sources in them.
+/// Files in an archive of these programs that were built from the sources in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prebuilt {
     /// SHA-256 of the sources.

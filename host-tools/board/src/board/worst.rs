@@ -1,4 +1,4 @@
-//! What a model takes at the worst on the boards that run it.
+//! Upper bounds of a model's cost on the boards that run it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::worst::{instructions, stack};
 
 /// Adds to the summary of a model for `target` what `steps`, whose constants are in `weights`, take on every board that runs them.
 pub fn tell(summary: &mut Summary, target: &str, steps: &[Step], weights: &[u8]) {
-    // What handing steps over takes is not in the tables.
+    // The tables do not have the cost of handing steps over.
     let hands_over = |board: &Board| summary.accelerator.is_some() && board.runtime.contains(&"accelerators");
     // One of several cores takes what one by itself takes.
     let boards = BOARDS

@@ -9,7 +9,7 @@ use crate::board::tell_worst;
 use crate::error::Result;
 use crate::model::ModelView;
 
-/// What a chip has for a model, and what is missing.
+/// Capacity of a chip beside the needs of a model, and the shortages.
 #[derive(Debug, Clone, Serialize)]
 pub struct Fit {
     /// The chip.
@@ -20,11 +20,11 @@ pub struct Fit {
     pub reasons: Vec<String>,
     /// The model file, and about as much code as the runtime takes.
     pub flash_bytes: u64,
-    /// What the chip has.
+    /// Flash of the chip.
     pub flash_capacity_bytes: u64,
     /// Arena, state, and the stack of a run and a load.
     pub ram_bytes: u64,
-    /// What the chip has.
+    /// RAM of the chip.
     pub ram_capacity_bytes: u64,
     /// About how long a run takes at the chip's highest clock; none of emulated boards, and where nothing was measured.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -68,7 +68,7 @@ pub enum Crates {
     Named {
         /// The runtime.
         arenite: String,
-        /// What packs in a build script.
+        /// The host tools, which pack in a build script.
         arenite_host: String,
     },
     /// The runtime in the project itself, in [`RUNTIME`]; the program `pack` packs.
@@ -103,7 +103,7 @@ pub fn project(chip: &Chip, name: &str, crates: &Crates) -> Vec<File> {
 }
 
 fn manifest(chip: &Chip, name: &str, crates: &Crates) -> String {
-    // What an error says over defmt costs the chip no text.
+    // Error messages over defmt take no text in the chip's flash.
     let log = chip.is_logged().then_some(&"defmt");
     let features: Vec<String> = (chip.features.iter().chain(log))
         .map(|feature| format!("{feature:?}"))

@@ -23,9 +23,9 @@ pub struct Chip {
     pub ram: AddressRange,
     /// Where clock and memories are from.
     pub source: &'static str,
-    /// What probe-rs calls it; none of an emulated board.
+    /// Name of the chip in probe-rs; none of an emulated board.
     pub probe: Option<&'static str>,
-    /// What starts a program on it.
+    /// Crates and text that a program for it starts with.
     pub support: Support,
 }
 
@@ -44,15 +44,15 @@ pub struct Support {
     pub print: &'static str,
     /// The last line of `main`.
     pub end: &'static str,
-    /// What `memory.x` has behind the memories; `None` where the HAL brings its own.
+    /// Sections of `memory.x` behind the memories; `None` where the HAL brings its own.
     pub sections: Option<&'static str>,
     /// Arguments of the linker.
     pub link: &'static [&'static str],
-    /// What `cargo run` starts.
+    /// Program that `cargo run` starts.
     pub runner: Runner,
 }
 
-/// What `cargo run` starts.
+/// Program that `cargo run` starts.
 #[derive(Debug, Clone)]
 pub enum Runner {
     /// probe-rs, by the chip's name there.

@@ -1,4 +1,4 @@
-//! What features of a step's loops are made of.
+//! Factors of the features of a step's loops.
 
 use arenite::ops::window::Window2d;
 

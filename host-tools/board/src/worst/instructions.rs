@@ -81,7 +81,7 @@ pub fn row(step: &Step, weights: &[u8]) -> String {
     format!("{}{}{window}", step.kernel().name(), sequence(step, weights))
 }
 
-/// What a kernel chooses its loops by, as its row says it.
+/// Returns the name of the loops that a kernel chooses for a step, as in its row.
 fn sequence(step: &Step, weights: &[u8]) -> String {
     let outputs = |op: &Conv2dS8| {
         if loops_mve::is_fast(op, weights) {
@@ -205,7 +205,7 @@ fn sequence(step: &Step, weights: &[u8]) -> String {
     }
 }
 
-/// What a window has that its kernel's loops seldom meet: rows of their own, so that those of other windows are not looser for them.
+/// Returns the kind of a window by properties that its kernel's loops seldom meet: rows of their own, so that those of other windows are not looser for them.
 fn kind(step: &Step, window: &Window2d) -> &'static str {
     let inputs = f64::from(window.input[2]);
     let groups = inputs / depth(step, window);
@@ -294,7 +294,7 @@ pub fn features(step: &Step, weights: &[u8]) -> BTreeMap<String, f64> {
     found
 }
 
-/// What loops of a step go by: places in the output, channels, terms of a sum.
+/// Returns the counts that the loops of a step go by: places in the output, channels, terms of a sum.
 pub fn counts(step: &Step, weights: &[u8]) -> [Counts; 3] {
     let mut clone = step.clone();
     if let Some(window) = clone.window_mut() {
@@ -394,7 +394,7 @@ fn windowed(step: &Step, window: &Window2d) -> [Counts; 3] {
     [places, channels, terms]
 }
 
-/// What of the windows along an axis lies in the input.
+/// Windows along an axis, by their share inside the input.
 struct Reached {
     /// Windows that lie in it altogether.
     whole: f64,

@@ -5,8 +5,8 @@ use arenite::ops::window::Window2d;
 
 use super::counts::{Counts, block, in_one_row, taps, whole};
 
-/// Blocks of four pixels: those of a row whose windows lie inside side by side, others pixel by pixel, and single pixels. What widens windows is entered once
-/// for all channels.
+/// Blocks of four pixels: those of a row whose windows lie inside side by side, others pixel by pixel, and single pixels. The loop that widens windows is
+/// entered once for all channels.
 pub(super) fn conv2d(window: &Window2d) -> [Counts; 3] {
     let (images, rows, columns) = in_one_row(window);
     let (height, width) = (rows.len(), columns.len());

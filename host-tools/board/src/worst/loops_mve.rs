@@ -38,7 +38,7 @@ pub(super) fn two_by_two(window: &Window2d) -> bool {
     window.stride == [1, 1] && window.kernel.iter().all(|&k| k <= 3)
 }
 
-/// What of `extent` places from `start` lies in `0..len`.
+/// Returns the number of the `extent` places from `start` that lie in `0..len`.
 fn clipped(start: isize, extent: usize, len: usize) -> usize {
     let end = (start + extent as isize).min(len as isize);
     (end - start.max(0)).max(0) as usize

@@ -1,4 +1,4 @@
-//! What a model takes at the worst, known before it runs: from tables that are measured and tracked.
+//! Upper bounds of a model's cost, known before it runs: from tables that are measured and tracked.
 
 mod counts;
 pub mod cycles;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Stacks(pub BTreeMap<String, Stack>);
 
-/// What the firmware of a board takes.
+/// Stack that the firmware of a board takes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {
     /// Bytes of a load beside its steps.

@@ -11,7 +11,7 @@ pub(crate) type Map = memmap2::Mmap;
 /// A file that nobody else sees, gone with its last handle.
 ///
 /// # Errors
-/// What the system says.
+/// I/O errors of the system.
 pub fn unnamed() -> io::Result<File> {
     tempfile::tempfile()
 }
@@ -19,7 +19,7 @@ pub fn unnamed() -> io::Result<File> {
 /// The bytes of a file that is not empty.
 ///
 /// # Errors
-/// What the system says.
+/// I/O errors of the system.
 pub(crate) fn map(file: &File) -> io::Result<Map> {
     // SAFETY: the map is private to this process's reading; a file that another process changes meanwhile gives wrong results, as reading it twice would.
     unsafe { memmap2::Mmap::map(file) }
@@ -28,7 +28,7 @@ pub(crate) fn map(file: &File) -> io::Result<Map> {
 /// The one path of a file or folder, links followed.
 ///
 /// # Errors
-/// What the system says.
+/// I/O errors of the system.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }

@@ -48,7 +48,7 @@ impl Input {
         &self.file
     }
 
-    /// What it is called in messages.
+    /// Returns the name of the input in messages.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -39,7 +39,7 @@ pub fn forget() {
     held().clear();
 }
 
-/// An open file. What is written to it is seen through its clones alone.
+/// An open file. Bytes written to it are seen through its clones alone.
 #[derive(Debug)]
 pub struct File(Arc<Mutex<Open>>);
 
@@ -49,7 +49,7 @@ struct Open {
     at: u64,
 }
 
-/// What is known of an open file.
+/// Metadata of an open file: its length.
 #[derive(Debug, Clone, Copy)]
 pub struct Metadata(u64);
 
@@ -81,7 +81,7 @@ impl File {
         Ok(Self(Arc::new(Mutex::new(Open { bytes, at: 0 }))))
     }
 
-    /// What is known of it.
+    /// Returns the metadata of the file.
     ///
     /// # Errors
     /// None.
@@ -243,7 +243,7 @@ mod tests {
         file.read_exact(&mut two).unwrap();
         file.try_clone().unwrap().read_to_end(&mut rest).unwrap();
         assert_eq!((two, &rest[..]), ([1, 2], &[3, 4][..]));
-        // What is written over it and behind it is not in the file that was given.
+        // Bytes written over it and behind it are not in the file that was given.
         assert_eq!(file.seek(SeekFrom::End(-1)).unwrap(), 3);
         file.write_all(&[9, 8]).unwrap();
         assert_eq!(file.seek(SeekFrom::Current(2)).unwrap(), 7);

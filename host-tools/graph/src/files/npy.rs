@@ -215,7 +215,7 @@ pub fn header(element: Element, shape: &[usize]) -> Vec<u8> {
     [MAGIC, &[1, 0], &length, text.as_bytes()].concat()
 }
 
-/// What the header says: a Python dictionary of exactly three entries.
+/// Contents of the header: a Python dictionary of exactly three entries.
 struct Header {
     descr: String,
     fortran: bool,
@@ -260,7 +260,7 @@ impl Header {
     }
 }
 
-/// What is left of a header.
+/// Unread rest of a header.
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {

@@ -29,7 +29,7 @@ const MOST_LINKS: usize = 40;
 /// Where a file is to appear.
 #[derive(Debug, Clone)]
 pub struct Output {
-    /// What it is called.
+    /// Path as the user gave it.
     asked: PathBuf,
     /// Where it really is, links followed; `None` is standard output.
     place: Option<PathBuf>,
@@ -69,7 +69,7 @@ impl Output {
                     .expected("a file to write")
                     .help("for standard output pass `-o -`"));
             }
-            // What is absent will be new; what cannot be looked at cannot be written either, and says why then.
+            // An absent file will be new; a path that cannot be looked at cannot be written either, and writing says why.
             _ => {}
         }
         let place = followed(&asked)?;
@@ -159,7 +159,7 @@ impl Output {
     /// An empty draft of the file.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors of the system.
     pub fn draft(&self) -> io::Result<Draft> {
         let Some(place) = &self.place else {
             return Ok(Draft {
@@ -186,7 +186,7 @@ impl Output {
     /// A draft that holds `bytes`.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors of the system.
     pub fn draft_of(&self, bytes: &[u8]) -> io::Result<Draft> {
         let mut draft = self.draft()?;
         draft.file.write_all(bytes)?;
@@ -198,7 +198,7 @@ impl Draft {
     /// A file for the work alone, which never appears.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors of the system.
     pub fn scratch() -> io::Result<Self> {
         Ok(Self {
             file: system::unnamed()?,
@@ -215,7 +215,7 @@ impl Draft {
     /// All that was written.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors of the system.
     pub fn bytes(mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.file.rewind()?;
@@ -252,7 +252,7 @@ impl Draft {
     }
 }
 
-/// Puts complete files in their places, in one go, as a program's last act: a signal comes before all of them, or is too late. What was
+/// Puts complete files in their places, in one go, as a program's last act: a signal comes before all of them, or is too late. A file that was
 /// there is replaced and keeps its mode.
 ///
 /// # Errors
@@ -355,7 +355,7 @@ fn remove_abandoned(folder: &Path) {
         if !draft || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
             continue;
         }
-        // What cannot be opened, locked or removed belongs to somebody else.
+        // A file that cannot be opened, locked or removed belongs to somebody else.
         if let Ok(file) = File::open(entry.path())
             && file.try_lock().is_ok()
         {

@@ -67,7 +67,7 @@ pub(super) fn refused(error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot write to the standard output: {error}"))
 }
 
-/// What is drawn at the end of standard error while long work goes on.
+/// Progress bar at the end of standard error while long work goes on.
 #[cfg(feature = "tools")]
 static BELOW: Mutex<Option<ProgressBar>> = Mutex::new(None);
 

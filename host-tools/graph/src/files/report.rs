@@ -16,7 +16,7 @@ pub enum Print {
 }
 
 impl Print {
-    /// What is left for the report beside these outputs.
+    /// Returns the stream that these outputs leave for the report.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] where a report for scripts (`wanted`: JSON, a dump) wants standard output as well.

@@ -27,7 +27,7 @@ impl Scratch {
     /// A new folder among the system's temporary files.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors of the system.
     pub fn new() -> io::Result<Self> {
         Self::new_in(&std::env::temp_dir())
     }
@@ -65,7 +65,7 @@ fn remove_abandoned(place: &Path) {
         let scratch = name
             .to_str()
             .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
-        // What cannot be opened, locked or removed belongs to somebody else.
+        // A folder that cannot be opened, locked or removed belongs to somebody else.
         if scratch
             && entry.file_type().is_ok_and(|kind| kind.is_dir())
             && let Ok(lock) = File::open(entry.path().join(LOCK))

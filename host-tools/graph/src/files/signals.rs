@@ -1,12 +1,12 @@
-//! What an interrupt leaves behind: nothing. A thread waits for SIGINT and SIGTERM, removes the names that are not complete files yet,
-//! stops the processes that were started, and ends the process with 130 or 143.
+//! Cleanup after an interrupt, which leaves nothing behind. A thread waits for SIGINT and SIGTERM, removes the names that are not complete files yet, stops the
+//! processes that were started, and ends the process with 130 or 143.
 //!
 //! On systems without these signals the process ends as that system ends it, and what is left is removed by the next run.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What goes when the process is ended.
+/// Names and processes that end with this process.
 static HELD: Mutex<Held> = Mutex::new(Held {
     names: Vec::new(),
     children: Vec::new(),
@@ -41,7 +41,7 @@ pub fn watch() {
                 }
                 held.children.iter().for_each(|&child| stop(child));
                 for name in &held.names {
-                    // What cannot be removed now is removed by the next run.
+                    // A name that cannot be removed now is removed by the next run.
                     let _ = if name.is_dir() {
                         std::fs::remove_dir_all(name)
                     } else {
@@ -80,7 +80,7 @@ impl Name {
     /// Registers what `make` makes, by the path that `named` tells; no signal comes between.
     ///
     /// # Errors
-    /// What `make` says; nothing is registered then.
+    /// The error of `make`; nothing is registered then.
     pub fn of_new<T, E>(
         make: impl FnOnce() -> Result<T, E>,
         named: impl FnOnce(&T) -> PathBuf,
@@ -112,7 +112,7 @@ impl Child {
     /// Registers the process that `start` starts; no signal comes between.
     ///
     /// # Errors
-    /// What `start` says.
+    /// The error of `start`.
     pub fn of_new<E>(start: impl FnOnce() -> Result<std::process::Child, E>) -> Result<(std::process::Child, Self), E> {
         let mut held = held();
         let started = start()?;

@@ -14,7 +14,7 @@ pub struct Zip<S = File> {
     entries: Vec<Entry>,
 }
 
-/// What an archive lies in.
+/// Bytes in which an archive lies.
 pub trait Source: Read + Seek + Sized {
     /// Another reader of the same bytes, at the same place.
     ///
@@ -59,7 +59,7 @@ const LOCATOR_64: &[u8] = b"PK\x06\x07";
 const DIRECTORY: &[u8] = b"PK\x01\x02";
 const LOCAL: &[u8] = b"PK\x03\x04";
 
-/// What starts every archive that holds anything.
+/// First bytes of every archive that holds anything.
 pub const MAGIC: &[u8] = b"PK";
 
 fn wrong<T>(text: impl Into<String>) -> io::Result<T> {
@@ -206,7 +206,7 @@ impl Entry {
         Ok(self.header + 30 + u64::from(u16_at(&head, 26)) + u64::from(u16_at(&head, 28)))
     }
 
-    /// What the content unpacks to, with a byte more than it should have, to see that it has not.
+    /// Returns the reader of the unpacked content, limited to one byte more than the stated length, so that a longer content shows.
     fn packed<'s, S: Source + 's>(&self, file: &mut S) -> io::Result<Box<dyn Read + 's>> {
         let data = self.data(file)?;
         file.seek(SeekFrom::Start(data))?;
@@ -251,7 +251,7 @@ impl<S> Read for Content<'_, S> {
     }
 }
 
-/// What the end of an archive says of its directory.
+/// Location of an archive's directory, from its end record.
 struct End {
     start: u64,
     bytes: u64,

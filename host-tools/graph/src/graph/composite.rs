@@ -16,7 +16,7 @@ pub struct Composite {
     pub source: TensorId,
     /// The nodes, in the graph's order; the last one's result is the function's, all others' nobody else reads.
     pub nodes: Vec<usize>,
-    /// What the nodes compute.
+    /// Operations of the nodes.
     parts: Vec<Part>,
 }
 
@@ -91,7 +91,7 @@ impl Composite {
         }
         let mut nodes = vec![end];
         loop {
-            // What the nodes read and none of them writes.
+            // Tensors that the nodes read and none of them writes.
             let mut open: Vec<TensorId> = Vec::new();
             for &id in nodes.iter().flat_map(|&node| graph.nodes[node].inputs.iter().flatten()) {
                 let inner = links.writers[id.0].is_some_and(|writer| nodes.contains(&writer));

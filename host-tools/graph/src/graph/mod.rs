@@ -53,7 +53,7 @@ pub struct Graph {
     pub stated: Stated,
     /// Nodes that were dropped since they do not serve inference, by kind; for the summary.
     pub pruned: BTreeMap<String, usize>,
-    /// What became of the channels of activations of which some were removed, by the tensor's name; its shape has those in memory.
+    /// Fates of the channels of activations of which some were removed, by the tensor's name; its shape has those in memory.
     pub channels: BTreeMap<String, Channels>,
     /// Multiply-accumulates of layers of which channels were removed, before and after, by the node's name.
     pub cut_macs: BTreeMap<String, [u64; 2]>,
@@ -137,7 +137,7 @@ pub struct Node {
     pub name: String,
     /// The operator's name in the dialect (`Convolution2DFunction`, `CONV_2D`), for the counts of the summary.
     pub kind: String,
-    /// What it computes.
+    /// Operation of the node.
     pub op: Op,
     /// Operands in the order that the [`Op`] documents; `None` for an absent optional one.
     pub inputs: Vec<Option<TensorId>>,
@@ -149,7 +149,7 @@ pub struct Node {
     pub origin: Origin,
 }
 
-/// What a node is for. Only [`Role::Forward`] survives the prune pass; the others are counted by kind.
+/// Purpose of a node. Only [`Role::Forward`] survives the prune pass; the others are counted by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// Computes the network's outputs.

@@ -3,7 +3,7 @@
 use super::{Op, UnaryKind};
 use crate::error::{Error, Result};
 
-/// What a number may be.
+/// Numbers that an attribute may have.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Range {
     /// Any number that is finite.

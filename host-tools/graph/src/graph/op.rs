@@ -107,7 +107,7 @@ pub enum ReduceKind {
     Min,
 }
 
-/// What a node computes. `in 0`, `in 1` … are [`super::Node::inputs`].
+/// Operation of a node. `in 0`, `in 1` … are [`super::Node::inputs`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Op {
     /// in 0: activations; in 1: weights OHWI `[out, kh, kw, in / groups]`; in 2: optional bias `[out]`;

@@ -1,9 +1,9 @@
-//! What became of a tensor's channels, and the traced tensor from what is in memory.
+//! Fates of a tensor's channels, and the traced tensor from the one in memory.
 
 use arenite::DType;
 use serde::{Deserialize, Serialize};
 
-/// What became of a channel of a traced tensor.
+/// Fate of a channel of a traced tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Channel {
     /// It is in memory.

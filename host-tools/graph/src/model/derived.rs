@@ -14,7 +14,7 @@ pub const STATE_OUTPUT: &str = "state";
 /// the state's bytes.
 ///
 /// # Errors
-/// What reading the metadata says; [`ErrorKind::DoesNotFit`] beyond 4 GiB.
+/// Errors of reading the metadata; [`ErrorKind::DoesNotFit`] beyond 4 GiB.
 pub fn of_training(view: &ModelView<'_>, with_state: bool) -> Result<Vec<u8>> {
     let header = view.header();
     let mut metadata = view.metadata()?;

@@ -18,7 +18,7 @@ pub use runs::{AfterStep, Aligned, run, run_changing, run_each, train, train_kee
 pub use view::ModelView;
 use view::load_error;
 
-/// What stands behind `#` for the steps of training.
+/// Suffix behind `#` for the steps of training.
 const TRAINING: &str = "training";
 
 /// A model file, mapped into memory.
@@ -27,7 +27,7 @@ pub struct ModelFile {
     bytes: Bytes,
     /// Whether the path no longer leads to the bytes.
     streamed: bool,
-    /// What a signed file says of its signature.
+    /// Envelope of a signed file.
     envelope: Option<Envelope>,
     /// Where the model lies in a signed file or a bundle.
     part: Option<std::ops::Range<usize>>,
@@ -176,7 +176,7 @@ impl ModelFile {
     /// Maps an open file that is one model; `path` is what it is called in messages.
     ///
     /// # Errors
-    /// What the system says.
+    /// I/O errors of the system.
     pub fn of(file: &File, path: &Path) -> std::io::Result<Self> {
         let bytes = match file.metadata()?.len() {
             0 => Bytes::Empty,
@@ -196,7 +196,7 @@ impl ModelFile {
         &self.path
     }
 
-    /// What a signed file says of its signature, which nobody has verified.
+    /// Returns the envelope of a signed file, which nobody has verified.
     pub fn envelope(&self) -> Option<Envelope> {
         self.envelope
     }
@@ -224,7 +224,7 @@ impl ModelFile {
         Model::load(self.bytes()).map_err(|e| load_error(e).in_file(&self.path))
     }
 
-    /// What an intact file says, for tools that look, judge or hand it to a board. Its steps are not checked.
+    /// Returns the view of an intact file, for tools that look, judge or hand it to a board. Its steps are not checked.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Input`] with the runtime's reason.

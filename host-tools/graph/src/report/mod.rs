@@ -1,4 +1,4 @@
-//! What is told of a network and its file, for people and for programs.
+//! Reports on a network and its file, for people and for programs.
 
 mod quantization;
 mod summary;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What was done.
+/// Report of a quantisation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quantization {
     /// Samples that calibrated it.
@@ -53,7 +53,7 @@ pub struct Quantization {
     pub front: Vec<FrontPoint>,
 }
 
-/// What a layer computes with, and how much of it the answers bear: signal over noise where nothing else of the network is rounded, in dB.
+/// Number format of a layer, and the share that the outputs bear of it: signal over noise where nothing else of the network is rounded, in dB.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LayerPrecision {
     /// `int4`, `int8`, `int16x8` or `f32`.
@@ -87,7 +87,7 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl Quantization {
-    /// What a file holds of it: it lies in a device's flash.
+    /// Returns the part that a file holds: it lies in a device's flash.
     pub fn brief(&self) -> Self {
         Self {
             never_left_range: Vec::new(),

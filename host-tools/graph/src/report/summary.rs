@@ -1,4 +1,4 @@
-//! What packing tells: the data behind `pack --json` and `arenite inspect --json`.
+//! Summary of a packed model: the data behind `pack --json` and `arenite inspect --json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,9 +20,9 @@ pub struct Summary {
     pub batch: usize,
     /// The network's name.
     pub name: String,
-    /// What the caller fills.
+    /// Inputs, which the caller fills.
     pub inputs: Vec<PortSummary>,
-    /// What the caller reads.
+    /// Outputs, which the caller reads.
     pub outputs: Vec<PortSummary>,
     /// Scalars in the parameters, as traced.
     pub params: u64,
@@ -46,7 +46,7 @@ pub struct Summary {
     pub state_bytes: u64,
     /// Whether the plan is proven to be the smallest.
     pub plan_proven_optimal: bool,
-    /// What no plan of these steps can go below.
+    /// Lower bound of every plan of these steps, in bytes.
     pub plan_lower_bound_bytes: u64,
     /// The file.
     pub model_bytes: u64,
@@ -73,13 +73,13 @@ pub struct Summary {
     /// How several cores share the steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<Shares>,
-    /// What an accelerator has of the steps.
+    /// Steps handed to an accelerator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accelerator: Option<HandedOver>,
     /// With `--fit` or `--explain`: the Pareto front of arena against extra MACs.
     #[serde(default)]
     pub pareto: Vec<Point>,
-    /// What was removed since it cannot change the output. Files say it only where something was, for they lie in a device's flash.
+    /// Channels removed since they cannot change the output. Files say it only where something was, for they lie in a device's flash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_channels: Option<Removed>,
     /// The pieces of a model that is read from a flash; files do not hold it.
@@ -124,7 +124,7 @@ pub struct TrainingReport {
     pub inference_arena_bytes: u64,
 }
 
-/// What was removed.
+/// Counts of removed channels and constants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removed {
     /// Output channels of convolutions and fully connected layers.
@@ -142,14 +142,14 @@ pub struct Sums {
     pub sums: usize,
     /// Steps that the network has more for it.
     pub more_steps: usize,
-    /// What the arena would be at least if they were whole.
+    /// Lower bound of the arena with whole sums, in bytes.
     pub whole_arena_bytes: u64,
 }
 
 /// A way of running the network: what it needs and what it costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// What was cut, for people.
+    /// The cuts, for people.
     pub cuts: String,
     /// Bytes of arena.
     pub arena_bytes: u64,
@@ -159,7 +159,7 @@ pub struct Point {
     pub steps: usize,
 }
 
-/// What several cores share.
+/// Work shared by several cores.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Shares {
     /// How many cores.
@@ -170,7 +170,7 @@ pub struct Shares {
     pub busiest_share: f64,
 }
 
-/// What an accelerator has of the steps.
+/// Steps handed to an accelerator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HandedOver {
     /// The accelerator's name.
@@ -237,7 +237,7 @@ pub struct Pieces {
     pub read_bytes: u64,
 }
 
-/// What Winograd convolutions took.
+/// Cost of the Winograd convolutions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Winograd {
     /// Layers that are computed so.
@@ -271,7 +271,7 @@ pub struct RegionSummary {
 }
 
 impl Summary {
-    /// What the caller fills and reads, once that is decided.
+    /// Sets the ports that the caller fills and reads, once they are decided.
     pub fn set_ports(&mut self, graph: &Graph) {
         let ports = |ids: &[TensorId]| ids.iter().map(|&id| PortSummary::of(graph.tensor(id))).collect();
         (self.inputs, self.outputs) = (ports(&graph.inputs), ports(&graph.outputs));
@@ -279,7 +279,7 @@ impl Summary {
 }
 
 impl Summary {
-    /// What an accelerator has, for people; nothing where there is none.
+    /// Returns the text on the accelerator's steps, for people; empty where there is none.
     pub fn accelerator_text(&self) -> String {
         let text = |handed: &HandedOver| {
             let (share, beside) = (100.0 * handed.share, 100.0 * handed.beside);
@@ -295,7 +295,7 @@ impl Summary {
         self.accelerator.as_ref().map_or(String::new(), text)
     }
 
-    /// What several cores share, for people; nothing for one.
+    /// Returns the text on the shares of several cores, for people; empty for one.
     pub fn cores_text(&self) -> String {
         let text = |shares: &Shares| {
             let Shares { cores, groups, .. } = shares;

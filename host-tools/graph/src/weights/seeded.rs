@@ -7,7 +7,7 @@
 //! rounded once to f32. Its only operations are those that IEEE 754 rounds correctly (the logarithm is a series written below), so every
 //! platform gives the same bits.
 //!
-//! What is drawn for a parameter follows from the operator that reads it:
+//! The distribution of a parameter follows from the operator that reads it:
 //!
 //! | parameter | value of a normal n |
 //! | --- | --- |
@@ -100,7 +100,7 @@ const POSITIVE: Recipe = Recipe {
     positive: true,
 };
 
-/// What each parameter is for, by the first node that reads it.
+/// Returns the recipe of each parameter, by the first node that reads it.
 fn recipes(graph: &Graph) -> HashMap<&str, Recipe> {
     let consumers = graph.consumers();
     let is_product = |node: &&Node| matches!(node.op, Op::Linear { .. } | Op::MatMul { .. });

@@ -15,7 +15,7 @@ impl Weights {
     /// Computes `expr` and hands its elements out in order.
     ///
     /// # Errors
-    /// What reading the parameters says, a value that is not finite, and what `sink` returns.
+    /// Errors of reading the parameters, a value that is not finite, and errors of `sink`.
     pub fn stream(&self, expr: &Expr, sink: &mut dyn FnMut(&[f32]) -> Result<()>) -> Result<()> {
         stream(self, expr, sink)
     }

@@ -38,7 +38,7 @@ pub(super) fn build(
     let mut outputs = Vec::new();
     for (record, is_loss) in trace.forward.iter().zip(&solution.is_loss) {
         if *is_loss {
-            // What a loss compares with the labels is what the network computes.
+            // The tensor that a loss compares with the labels is the network's output.
             let compared = record.inputs.first().and_then(|(id, _)| work.tensors.get(id));
             outputs.extend(compared.filter(|&&id| work.is_forward_result(id)));
             work.outside(record, Role::Loss);

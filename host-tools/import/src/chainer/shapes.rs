@@ -12,7 +12,7 @@ use crate::build::{refuse_unknown, resolve};
 use crate::error::{Error, ErrorKind, Result};
 use crate::solve::{Axis, factor_pairs};
 
-/// What the bytes and attributes say.
+/// Sizes found from the bytes and attributes.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Solution {
     /// The image's buffer.
@@ -51,7 +51,7 @@ pub(super) fn solve(
         unknown,
         "build the network from other functions, or trace it in another dialect",
     )?;
-    // What the attributes say must be possible by itself, before sizes are held against it.
+    // The attributes must be possible by themselves, before sizes are held against them.
     forward().try_for_each(|record| attributes(record).map_err(|e| record.locate(e)))?;
     let image = image(trace, &is_loss)?;
     let (batch, reason) = batch(trace, &is_loss, image, assumptions)?;

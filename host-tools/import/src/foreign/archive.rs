@@ -3,12 +3,12 @@
 /// Entries whose names are looked at, at most.
 const ENTRIES: usize = 1 << 16;
 
-/// What begins an entry of the directory at the end of an archive, and its fixed bytes (PKWARE's APPNOTE, 4.3.12).
+/// Signature of an entry in the directory at the end of an archive, and its fixed bytes (PKWARE's APPNOTE, 4.3.12).
 const ENTRY: &[u8] = b"PK\x01\x02";
 const FIXED: usize = 46;
 const NAME_LENGTH: usize = 28;
 
-/// What an archive is, and what to do; `None` where this is none.
+/// Returns the description of an archive, and advice; `None` where this is none.
 pub(super) fn told(content: &[u8]) -> Option<(String, String)> {
     let names = names(content)?;
     let any = |is: &dyn Fn(&str) -> bool| names.iter().any(|name| is(name));

@@ -8,7 +8,7 @@ use arenite::{Bundle, Header, LoadError};
 
 use crate::error::{Error, Result};
 
-/// What a file is, and what to do. In the second `{file}` stands for the file.
+/// Description of a file, and advice. In the second `{file}` stands for the file.
 type Told = (&'static str, &'static str);
 
 /// A form of files.
@@ -214,7 +214,7 @@ fn is_packed(content: &[u8]) -> bool {
     Bundle::is_bundle(content) || matches!(head, Ok(_) | Err(LoadError::Version { .. } | LoadError::Header))
 }
 
-/// What a file of no known format is, as far as that can be told, and what to do.
+/// Returns the description of a file of no known format, as far as it can be recognised, and advice.
 pub(super) fn told(path: &Path, content: &[u8]) -> (String, String) {
     let name = Name(path);
     let told = match archive::told(content) {
@@ -233,7 +233,7 @@ pub(super) fn names_in_archive(content: &[u8]) -> Option<Vec<String>> {
     archive::names(content)
 }
 
-/// What a folder is that a network was expected in.
+/// Refuses a folder where a network was expected, and describes it.
 ///
 /// # Errors
 /// An error that names it, where it is a folder.

@@ -1,4 +1,4 @@
-//! What the names outside the forward half are for.
+//! Purposes of the names outside the forward half.
 
 use crate::graph::Role;
 

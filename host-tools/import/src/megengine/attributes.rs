@@ -72,7 +72,7 @@ pub(super) fn is_grouped(operator: &Operator<'_>) -> Result<bool> {
     Ok(operator.footprint()?.param.need("sparse")?.string()? == "GROUP")
 }
 
-/// What a pooling computes.
+/// Operation of a pooling.
 pub(super) enum Pooling {
     Max,
     Average,

@@ -321,7 +321,7 @@ impl<'a, 't> Work<'a, 't, '_> {
         }
     }
 
-    /// What the callbacks return; without callbacks, what nobody reads.
+    /// Returns the outputs that the callbacks return; without callbacks, tensors that nobody reads.
     fn network_outputs(&mut self) -> Result<Vec<TensorId>> {
         if !self.outputs.is_empty() {
             return Ok(std::mem::take(&mut self.outputs));

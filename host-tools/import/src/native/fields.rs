@@ -73,7 +73,7 @@ impl Fields {
     }
 }
 
-/// What a tensor is.
+/// Role of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Input,
@@ -104,7 +104,7 @@ pub(super) const DTYPES: &[(&str, DType)] = &[
 /// Layouts with the version that added them. A layout has a letter for each axis.
 pub(super) const LAYOUTS: &[(&str, i64)] = &[("NCHW", 1), ("NHWC", 1), ("OIHW", 1), ("IOHW", 2), ("OI", 1)];
 
-/// What stands for the word in `json`.
+/// Returns the value that stands for the word in `json`.
 pub(super) fn word<T: Copy>(what: &str, json: &Json<'_>, words: &[(&str, T)]) -> Result<T> {
     let found = json.string()?;
     let known = words.iter().find(|(word, _)| *word == found);

@@ -1,4 +1,4 @@
-//! What an operator of the trace says of itself: its attributes and operands, each with its place for messages.
+//! An operator of the trace: its attributes and operands, each with its place for messages.
 
 use super::form::{axis, real};
 use super::rows::{Absent, Operands, Row};

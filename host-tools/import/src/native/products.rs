@@ -92,7 +92,7 @@ impl Compose for Parts<'_, '_, '_, '_> {
 }
 
 impl<'a> Work<'_, 'a, '_> {
-    /// What `compose` makes, under the operator's own name.
+    /// Adds the result of `compose` under the operator's own name.
     fn composed(
         &mut self,
         o: &Operator<'a>,
@@ -239,7 +239,7 @@ impl<'a> Work<'_, 'a, '_> {
                 "{channels} channels in {groups} groups and weights {weights:?}"
             )));
         }
-        // What the kernel reaches, less what the trace cuts off, is the padding of the convolution.
+        // The kernel's reach, less the part that the trace cuts off, is the padding of the convolution.
         let margin = |axis: usize, cut: usize, more: usize| {
             let reach = dilation[axis].saturating_mul(weights[axis + 2] - 1);
             reach.saturating_add(more).checked_sub(cut).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! What integers stand for: the field `quant` of a tensor, for the reader and for the JSON Schema.
+//! Meaning of integers: the field `quant` of a tensor, for the reader and for the JSON Schema.
 
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ pub(super) fn field() -> Value {
     })
 }
 
-/// What the rest of a tensor has to be for it.
+/// Returns the requirements of `quant` on the other fields of a tensor.
 pub(super) fn rules() -> impl Iterator<Item = Value> {
     let names: Vec<_> = TYPES.iter().map(|row| row.0).collect();
     let given = json!({

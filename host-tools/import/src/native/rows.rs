@@ -37,7 +37,7 @@ pub(super) struct Attr {
     pub(super) absent: Absent,
 }
 
-/// What holds where an attribute is absent.
+/// Value of an absent attribute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Absent {
     /// It must be there.

@@ -157,7 +157,7 @@ fn operator() -> Value {
     operator
 }
 
-/// What an operator of this row has.
+/// Returns the schema of an operator of this row.
 fn kind(row: &Row) -> Value {
     let properties: Map<_, _> = row
         .attrs

@@ -109,7 +109,7 @@ impl<'a> Importer<'_, 'a> {
         }
     }
 
-    /// What is added to the scores: 0 where a query sees a key, negative infinity elsewhere, or what the mask says. `None` where every query sees all.
+    /// Returns the bias of the scores: 0 where a query sees a key, negative infinity elsewhere, or the mask's values. `None` where every query sees all.
     fn seen(&mut self, view: View<'_, 'a>, queries: usize, keys: usize, past: usize) -> Result<Option<Value>> {
         let mut bias = match self.optional(view, 3)? {
             None => None,

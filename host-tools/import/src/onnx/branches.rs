@@ -1,7 +1,7 @@
 //! The nodes of a graph one after another, and `If`: the branch that a known condition takes stands in its place.
 //!
-//! What only the other branch reads is translated too, as long as it can be: whether it is needed is known at the end. A node that cannot be translated
-//! matters where an output needs it.
+//! Nodes that only the other branch reads are translated too, as long as they can be: whether they are needed is known at the end. A node that cannot be
+//! translated matters where an output needs it.
 
 use std::collections::{HashMap, HashSet};
 

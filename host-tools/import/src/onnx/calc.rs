@@ -23,7 +23,7 @@ impl From<Array> for Value {
 }
 
 impl Importer<'_, '_> {
-    /// What moves elements: `array` now, `op` at run time. Booleans stay what they are.
+    /// Moves the elements of a value: by `array` now, or by `op` at run time. Booleans stay what they are.
     fn moved(
         &mut self,
         value: &Value,
@@ -113,7 +113,7 @@ impl Importer<'_, '_> {
     pub(super) fn concat(&mut self, values: &[Value], axis: usize) -> Result<Value> {
         let values: Vec<Value> = match values {
             [one] => return Ok(one.clone()),
-            // What holds nothing adds nothing.
+            // Empty operands add nothing.
             several => several
                 .iter()
                 .filter(|v| !self.shape(v).contains(&0))

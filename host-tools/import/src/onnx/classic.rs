@@ -14,7 +14,7 @@ use crate::graph::{BinaryOp, ReduceKind, UnaryKind};
 /// The domain.
 pub(super) const DOMAIN: &str = "ai.onnx.ml";
 
-/// What to do about its other operators.
+/// Advice for its other operators.
 pub(super) const REMEDY: &str =
     "export the part of the pipeline that is a network of layers, and compute the rest in the application";
 

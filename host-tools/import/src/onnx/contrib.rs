@@ -11,7 +11,7 @@ use crate::graph::{BinaryOp, ReduceKind, UnaryKind};
 /// The domain.
 pub(super) const DOMAIN: &str = "com.microsoft";
 
-/// What to do about its other operators.
+/// Advice for its other operators.
 pub(super) const REMEDY: &str = "export the model with operators of ONNX's own domain, a quantised one in the form QDQ";
 
 pub(super) const ROWS: &[Row] = &[

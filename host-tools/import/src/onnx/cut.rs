@@ -9,7 +9,7 @@ use crate::borders::{not_computed, not_needed, unknown};
 use crate::error::Result;
 use crate::imported::ImportOptions;
 
-/// What is known of a tensor that the network begins with.
+/// Type of a tensor that the network begins with.
 pub(super) struct Beginning {
     pub(super) shape: Vec<usize>,
     pub(super) elem: Elem,
@@ -89,7 +89,7 @@ fn computed(graph: &Graph<'_>, option: &str, name: &str) -> Result<(usize, usize
     Err(unknown(option, name, "tensor", names))
 }
 
-/// What the file states of a tensor between nodes.
+/// Returns the type that the file states of a tensor between nodes.
 fn stated<'a>(graph: &Graph<'a>, name: &'a str) -> ValueInfo<'a> {
     let found = graph.outputs.iter().chain(&graph.values).find(|info| info.name == name);
     ValueInfo {

@@ -142,7 +142,7 @@ pub(super) fn fold_linear(budget: &FoldBudget, x: &Array, w: &Array, bias: Optio
         return Ok(None);
     }
     let shape: Vec<usize> = outer.iter().copied().chain([rows]).collect();
-    // Each product is paid for, not each sum alone. What is too dear stays a layer.
+    // Each product is paid for, not each sum alone. A product that is too dear stays a layer.
     if paid(budget, Elem::FLOAT, &[&shape[..], &[terms]].concat()).is_err() {
         return Ok(None);
     }

@@ -16,7 +16,7 @@ use crate::graph::infer::{infer, infer_dtype};
 use crate::graph::numbers::Range;
 use crate::graph::{self, DType, Graph, Op, Origin, Role, Tensor, TensorId, TensorKind};
 
-/// What stands for a value of the file.
+/// Value of the file: known, or a tensor of the graph.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
     /// Known when importing.
@@ -54,7 +54,7 @@ pub(super) struct Importer<'m, 'a> {
     /// Where the nodes under translation are, to follow the place of one: empty of the network's own.
     pub(super) place: String,
     pub(super) findings: Findings<'a>,
-    /// What folding may still compute.
+    /// Work that folding may still do.
     pub(super) budget: FoldBudget,
     scope: Scope,
 }
@@ -113,7 +113,7 @@ impl<'a> View<'_, 'a> {
         self.number(name, default, Range::Finite)
     }
 
-    /// What is added to a variance before its root.
+    /// Returns the constant added to a variance before its root.
     pub(super) fn epsilon(&self) -> Result<f32> {
         self.number("epsilon", 1e-5, Range::NotNegative)
     }
@@ -393,7 +393,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         self.scope.parts += 1;
         let part = format!("{}/{}", self.scope.name, self.scope.parts);
         let name = Self::free(&mut self.names, &part);
-        // What moves elements keeps what they mean.
+        // Operators that move elements keep the meaning of these.
         let quant = match (&op, inputs.first()) {
             (Op::Reshape | Op::Transpose { .. } | Op::Slice { .. } | Op::Concat { .. }, Some(&x)) => {
                 self.out.tensor(x).quant.clone()

@@ -62,7 +62,7 @@ impl<'a> Importer<'_, 'a> {
                 continue;
             }
             let mut dtype = self.dtype_of(Elem(input.elem)).map_err(at)?;
-            // What only says how an operator works is not read; what is computed with has at most 32 bits.
+            // An input that only says how an operator works is not read; one that is computed with has at most 32 bits.
             if dtype == DType::I64 && computes_with(graph, input.name) {
                 self.warn(format!("the int64 input `{}` is int32 on the device", input.name));
                 dtype = DType::I32;
@@ -131,7 +131,7 @@ impl<'a> Importer<'_, 'a> {
         let Some(declared) = self.declared.get(name) else {
             return Ok(());
         };
-        // What the file states of an If's result may be the shape of the other branch.
+        // The shape stated of an If's result may be that of the other branch.
         if view.is_some_and(|view| view.node.op == "If") {
             return Ok(());
         }
@@ -174,7 +174,7 @@ fn rounds_lengths(view: View<'_, '_>) -> Result<bool> {
     })
 }
 
-/// What is known of the batch.
+/// Known facts about the batch.
 #[derive(Clone, Copy)]
 struct Batch {
     /// `--batch`.

@@ -123,7 +123,7 @@ impl<'a> Importer<'_, 'a> {
         }))
     }
 
-    /// What a division leaves: with the divisor's sign, or with `fmod` with the dividend's.
+    /// Adds the remainder of a division: with the divisor's sign, or with `fmod` with the dividend's.
     pub(super) fn modulo(&mut self, view: View<'_, 'a>) -> Result<()> {
         let (a, b, truncated) = (
             self.operand(view, 0)?,

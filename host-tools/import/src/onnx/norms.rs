@@ -147,7 +147,7 @@ impl<'a> Importer<'_, 'a> {
             2 => self.reduced("ReduceL2", &x, &[axis], true)?,
             p => return Err(Error::unsupported(format!("the norm {p}")).expected("1 or 2")),
         };
-        // What is 0 everywhere stays so.
+        // Lines of zeros stay zeros.
         let norm = self.with(BinaryOp::Maximum, &norm, f32::MIN_POSITIVE)?;
         let y = self.binary(BinaryOp::Div, &x, &norm)?;
         self.bind(view, 0, y)

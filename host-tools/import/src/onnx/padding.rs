@@ -66,7 +66,7 @@ impl<'a> Importer<'_, 'a> {
         self.bind(view, 0, y)
     }
 
-    /// What negative paddings leave, and the others.
+    /// Applies negative paddings; returns the value and the other paddings.
     pub(super) fn cut(&mut self, x: &Value, pads: &[(i64, i64)]) -> Result<(Value, Vec<(usize, usize)>)> {
         let mut y = x.clone();
         for (axis, &(before, after)) in pads.iter().enumerate().filter(|(_, p)| p.0 < 0 || p.1 < 0) {

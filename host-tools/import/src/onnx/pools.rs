@@ -102,7 +102,7 @@ impl<'a> Importer<'_, 'a> {
     }
 }
 
-/// What each window divides its sum by, as `[1, 1, spatial…]`.
+/// Returns the divisor of each window's sum, as `[1, 1, spatial…]`.
 fn counts(spatial: &[usize], windows: &Windows, include: bool) -> Array {
     let along = |axis: usize| -> Vec<usize> {
         let (before, after) = windows.pads[axis];

@@ -1,6 +1,6 @@
 //! Float types that the device does not have. Constants of them are read as f32, and what is computed of constants when importing is rounded to their own
 //! type behind every node, as ONNX Runtime does. A network that computes in half precision is widened: its tensors are f32, those of its inputs and outputs
-//! too. What only rounds to half precision at run time is refused.
+//! too. A cast that only rounds to half precision at run time is refused.
 
 use std::collections::HashSet;
 

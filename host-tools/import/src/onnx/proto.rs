@@ -1,4 +1,4 @@
-//! What an import reads of `onnx.proto`, borrowed from the file. Attributes and values of tensors are read where they are needed.
+//! The part of `onnx.proto` that an import reads, borrowed from the file. Attributes and values of tensors are read where they are needed.
 
 use super::wire::{Budget, Field, Message};
 use crate::error::{Error, Result};
@@ -200,7 +200,7 @@ impl<'a> Node<'a> {
         self.source.map_or(self.op, |source| source.op)
     }
 
-    /// What it is in summaries: of the nodes that stand for one of another format the last is that one.
+    /// Returns the kind in summaries: of the nodes that stand for one of another format the last has its kind.
     pub(super) fn kind(&self) -> &'a str {
         match self.source {
             Some(source) if !source.is_last => IMPLIED,

@@ -13,7 +13,7 @@ use crate::graph::{BinaryOp, UnaryKind};
 /// The domains that writers of QONNX have used.
 pub(super) const DOMAINS: [&str; 3] = ["qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"];
 
-/// What to do about its other operators.
+/// Advice for its other operators.
 pub(super) const REMEDY: &str =
     "export the model with Quant of 2 to 8 bits, or as QCDQ: QuantizeLinear, Clip and DequantizeLinear";
 

@@ -1,10 +1,10 @@
-//! What cannot be translated: all of it at once, each reason once, with the number of its nodes.
+//! Nodes that cannot be translated: all at once, each reason once, with the number of its nodes.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What the translation of nodes has found so far. Nodes are known by their address.
+/// Findings of the translation so far. Nodes are known by their address.
 #[derive(Default)]
 pub(super) struct Findings<'a> {
     /// Nodes that cannot be translated.
@@ -42,7 +42,7 @@ impl Problem {
     }
 }
 
-/// The problems as one error. What is wrong with the file itself comes first, alone.
+/// The problems as one error. A fault of the file itself comes first, alone.
 pub(super) fn report(mut problems: Vec<Problem>) -> Result<()> {
     if let Some(at) = problems.iter().position(|p| p.error.kind() != ErrorKind::Unsupported) {
         return Err(problems.swap_remove(at).located(1));

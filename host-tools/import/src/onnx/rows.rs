@@ -16,7 +16,7 @@ pub(super) struct Row {
     pub(super) op: &'static str,
     /// Versions of the operator, by the operator set that brought them, that are read: in operator sets from 7 on.
     pub(super) versions: &'static [i64],
-    /// What is refused of it, for the table.
+    /// Limits of the operator, for the table.
     pub(super) limits: &'static str,
     pub(super) translate: Translate,
 }
@@ -343,7 +343,7 @@ pub(super) const ROWS: &[Row] = &[
     row("Xor", &[7], By(|i, v| i.logical(v))),
 ];
 
-/// What helps where an operator has no row.
+/// Returns the advice for an operator that has no row.
 pub(super) fn remedy(op: &str) -> &'static str {
     match op {
         "Loop" | "Scan" | "SequenceMap" => {

@@ -22,7 +22,7 @@ pub(super) struct Windows {
     pub(super) dilation: Vec<usize>,
     /// Padding before and after as stated.
     pub(super) pads: Vec<(i64, i64)>,
-    /// What the last window needs beyond that: the ceiling mode.
+    /// Elements beyond the padding that the last window needs: the ceiling mode.
     pub(super) extra: Vec<usize>,
     pub(super) out: Vec<usize>,
 }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// The most entries of lists (nodes, their operands, attributes, tensors, extents) that a file may have: 100,000 operators have a tenth.
 const MOST_ENTRIES: usize = 4_000_000;
 
-/// What a file may still make an import remember.
+/// Entries of lists that a file may still make an import remember.
 #[derive(Debug)]
 pub(super) struct Budget(Cell<usize>);
 
@@ -35,7 +35,7 @@ impl Budget {
 pub(super) struct Message<'a> {
     data: &'a [u8],
     stream: CodedInputStream<'a>,
-    /// What the message is, for errors.
+    /// Name of the message in errors.
     what: &'static str,
 }
 

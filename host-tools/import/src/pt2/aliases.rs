@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::program::{Kind, Program};
 
-/// What an operator in place writes.
+/// Value that an operator in place writes.
 pub(super) enum Overwritten<'p> {
-    /// What the program keeps from run to run.
+    /// A value that the program keeps from run to run.
     Kept(&'p str),
-    /// What is read later under another name.
+    /// A value that is read later under another name.
     Read(&'p str),
     Free,
 }
@@ -25,7 +25,7 @@ pub(super) struct Aliases<'p> {
     kept: HashSet<&'p str>,
 }
 
-/// What is known of a group: two of its values, each by all of its names, that are read last.
+/// A group of names of one memory: two of its values, each by all of its names, that are read last.
 #[derive(Debug, Clone, Default)]
 struct Group<'p> {
     kept: Option<&'p str>,
@@ -118,7 +118,7 @@ impl<'p> Aliases<'p> {
         root
     }
 
-    /// What writing `target` in call `index` overwrites.
+    /// Returns the value that call `index` overwrites by writing `target`.
     pub(super) fn overwritten(&mut self, target: &'p str, index: usize) -> Overwritten<'p> {
         let (root, own) = (self.group(target), self.first(target));
         let Some(group) = self.groups.get(root) else {

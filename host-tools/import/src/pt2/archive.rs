@@ -14,7 +14,7 @@ use crate::files::json::Json;
 use crate::files::zip::Zip;
 use crate::fold_budget::FoldBudget;
 
-/// What an archive of this size may unpack to, beside what is stored in it as it is.
+/// Bytes that any archive may unpack to, beside its entries that are stored as they are.
 const ALWAYS: u64 = 64 << 20;
 
 const OLD_PROGRAM: &str = "serialized_exported_program.json";
@@ -26,7 +26,7 @@ pub(super) fn is_program(names: &[String]) -> bool {
         .any(|name| name == OLD_PROGRAM || program_of(name).is_some())
 }
 
-/// What stands in front of `models/` in the name of a program's entry, and its own name.
+/// Returns the prefix in front of `models/` in the name of a program's entry, and the program's name.
 fn program_of(name: &str) -> Option<(&str, &str)> {
     let (front, rest) = match name.strip_prefix("models/") {
         Some(rest) => ("", rest),
@@ -57,7 +57,7 @@ pub(super) fn within(error: Error, entry: &str) -> Error {
 /// An open archive.
 pub(super) struct Archive<'c> {
     zip: Zip<Cursor<&'c [u8]>>,
-    /// What stands in front of all names, and the program's own name; `None` of the old layout.
+    /// Prefix of all names, and the program's own name; `None` of the old layout.
     program: Option<(String, String)>,
     /// Bytes that its entries may still unpack to.
     left: u64,

@@ -11,7 +11,7 @@ use crate::onnx::{Attribute, Draft, ElementType};
 /// The largest extent that is computed with.
 const LARGEST: i64 = 1 << 40;
 
-/// What a call makes: values of the draft, by name.
+/// Result of a call: values of the draft, by name.
 pub(super) type Made = Result<String>;
 
 /// A call of the program.
@@ -22,7 +22,7 @@ pub(super) struct Call<'c> {
     /// The draft's names of the program's values.
     pub(super) names: &'c HashMap<&'c str, String>,
     pub(super) aliases: &'c Aliases<'c>,
-    /// What its own values' names begin with.
+    /// Prefix of the names of its own values.
     pub(super) prefix: String,
     pub(super) parts: usize,
 }

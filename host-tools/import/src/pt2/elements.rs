@@ -43,7 +43,7 @@ impl Extent {
     }
 }
 
-/// What the schema says of a tensor.
+/// Metadata of a tensor in the schema.
 #[derive(Debug, Clone)]
 pub(super) struct Meta {
     pub(super) elem: ElementType,

@@ -5,7 +5,7 @@ use super::program::Arg;
 use crate::error::Result;
 use crate::onnx::{Attribute, ElementType};
 
-/// What normalisations add to a variance where nobody says.
+/// Default epsilon of normalisations.
 const EPSILON: f64 = 1e-5;
 
 fn epsilon(call: &Call<'_>, default: f64) -> Result<(&'static str, Attribute<'static>)> {

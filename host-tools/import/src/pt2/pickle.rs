@@ -11,7 +11,7 @@ use crate::files::zip::Zip;
 use crate::fold_budget::FoldBudget;
 use crate::onnx::ElementType;
 
-/// What to do about a file that contradicts itself.
+/// Advice for a file that contradicts itself.
 pub(super) const DAMAGED: &str = "the file is damaged: save it again with torch.export.save";
 
 /// Deepest nesting of tuples.
@@ -52,7 +52,7 @@ fn malformed(why: &str) -> Error {
 /// An open file of `torch.save`.
 struct Saved<'c> {
     zip: Zip<Cursor<&'c [u8]>>,
-    /// What stands in front of all names.
+    /// Prefix of all names.
     root: String,
 }
 
@@ -89,10 +89,10 @@ impl<'c> Saved<'c> {
 /// The tensors of a dictionary, by name.
 type Entries = Vec<(Rc<str>, Rc<Tensor>)>;
 
-/// What a pickle makes.
+/// An object of a pickle.
 #[derive(Debug, Clone)]
 enum Item {
-    /// What no tensor is made of.
+    /// An object that no tensor is made of.
     Other,
     Mark,
     Integer(i64),
@@ -328,7 +328,7 @@ fn storage(id: &Item) -> Result<Item> {
     Ok(Item::Storage(elem, Rc::clone(key)))
 }
 
-/// What a call makes: of the few functions that tensors and dictionaries of them are made by.
+/// Returns the result of a call: of the few functions that tensors and dictionaries of them are made by.
 fn called(function: &Item, arguments: &Item) -> Result<Item> {
     let (Item::Global(name), Item::Tuple(arguments, _)) = (function, arguments) else {
         return Err(malformed("a call of no function"));

@@ -15,7 +15,7 @@ pub(super) struct Program {
     pub(super) inputs: Vec<Input>,
     pub(super) outputs: Vec<Arg>,
     pub(super) nodes: Vec<Node>,
-    /// What is stated of tensors, by their names.
+    /// Metadata of tensors, by their names.
     pub(super) tensors: HashMap<String, Meta>,
     /// Buffers, parameters and inputs that the program writes.
     pub(super) written: Vec<String>,
@@ -27,7 +27,7 @@ pub(super) struct Input {
     pub(super) kind: Kind,
 }
 
-/// What an input of the graph is; parameters and constants have the names that the module gives them.
+/// Kind of an input of the graph; parameters and constants have the names that the module gives them.
 pub(super) enum Kind {
     User,
     Weight(String),
@@ -230,7 +230,7 @@ impl Program {
         Ok(program)
     }
 
-    /// What the graph's inputs and outputs are.
+    /// Reads the kinds of the graph's inputs and outputs.
     fn signature(&mut self, signature: &Object<'_>) -> Result<()> {
         for spec in signature.need("input_specs")?.array()? {
             let object = spec.object()?;
@@ -245,7 +245,7 @@ impl Program {
                 "buffer" if value.need("persistent")?.boolean()? => Kind::Weight(target("buffer_name")?),
                 "buffer" => Kind::Constant(target("buffer_name")?),
                 "tensor_constant" => Kind::Constant(target("tensor_constant_name")?),
-                // What reads one finds no value of this name.
+                // A reader of one finds no value of this name.
                 _ => continue,
             };
             let arg = value.need("arg")?;

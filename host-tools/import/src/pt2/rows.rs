@@ -9,7 +9,7 @@ use arenite::ops::pointwise::Function;
 /// A call that is read: its name without namespace and overload.
 pub(super) struct Row {
     pub(super) name: &'static str,
-    /// What is refused of it, for the table.
+    /// Limits of the operator, for the table.
     pub(super) limits: &'static str,
     rule: Rule,
 }

@@ -1,4 +1,4 @@
-//! A program as a draft of ONNX: its inputs, constants, calls and outputs. What a call writes in place is followed through the names that it has.
+//! A program as a draft of ONNX: its inputs, constants, calls and outputs. A value that a call writes in place is followed through the names that it has.
 
 use std::collections::{HashMap, HashSet};
 

@@ -10,7 +10,7 @@ use crate::graph::Role;
 /// Distinct words that are matched letter by letter; a real picture has a few dozen.
 const MOST_GARBLED: usize = 4000;
 
-/// What the picture says.
+/// Contents of the picture.
 #[derive(Debug)]
 pub(super) struct Picture {
     /// Number of layers, counted from 0.

@@ -150,7 +150,7 @@ fn check_complete(picture: &Picture) -> Result<()> {
     }
 }
 
-/// What each extent of a reading is; `None` where their number is wrong or a constant extent is not 1.
+/// Returns the role of each extent of a reading; `None` where their number is wrong or a constant extent is not 1.
 fn positions(reading: &Reading, layers: usize) -> Option<Vec<(Scalar, usize)>> {
     let activation = |level: usize| match *reading.extents.as_slice() {
         [n, c, h, w] => Some(vec![

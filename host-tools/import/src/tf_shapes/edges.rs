@@ -1,7 +1,7 @@
 //! Which operator reads which: from name scopes, control edges, and shapes.
 //!
 //! A convolution's source is named by the control edges of its gradient's constant shapes; a bias and a ReLU read the operator of
-//! their scope. What is left (pooling, LRN, and everything in a trace without gradients) is matched by shape: every result
+//! their scope. The rest (pooling, LRN, and everything in a trace without gradients) is matched by shape: every result
 //! but the network's output is read, so that the operators without a known source and the results without a known reader pair up.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -29,7 +29,7 @@ impl Constant<'_> {
         }
     }
 
-    /// What comparisons and logical operators take: integers as they are, of BOOL 0 and 1.
+    /// Returns the operands of comparisons and logical operators: integers as they are, of BOOL 0 and 1.
     pub(super) fn compared(&self) -> Option<Vec<i64>> {
         match self.dtype {
             DType::Bool => Some(self.bytes.iter().map(|&byte| i64::from(byte != 0)).collect()),

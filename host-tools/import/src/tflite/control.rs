@@ -10,7 +10,7 @@ use super::scope::{DEPTH, OPERATORS, Parameter, Scope, TIMES};
 use crate::error::{Error, Result};
 use crate::graph::{DType, Op, Tensor, TensorId, TensorKind};
 
-/// What is handed to a subgraph, or by it.
+/// An argument or a result of a subgraph.
 #[derive(Clone)]
 enum Value<'a> {
     Known(Constant<'a>, Option<Parameter>),
@@ -123,7 +123,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         let mut run = 0;
         while self.holds(condition, &values, run)? {
             if run == 0 {
-                // What the body replaces is computed from there on; what it hands on as it is stays a constant, such as weights.
+                // Values that the body replaces are computed from there on; one that it hands on as it is stays a constant, such as weights.
                 for (position, value) in values.iter_mut().enumerate() {
                     if graph.inputs.get(position) != graph.outputs.get(position) {
                         *value = self.materialised(view, position, value)?;
@@ -262,7 +262,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         for (index, operator) in graph.operators.iter().enumerate() {
             let kind = self.model.codes[operator.code].name();
             let view = View::new((self.scope.number, index), &kind, operator);
-            // What runs for its effects would have to run as often as the condition.
+            // An operator that runs for its effects would have to run as often as the condition.
             let effects = view.outputs.is_empty() || matches!(kind.as_str(), "IF" | "WHILE");
             let variable = |&&t: &&Option<usize>| t.is_some_and(|t| graph.tensors[t].variable);
             if effects || view.inputs.iter().find(variable).is_some() {

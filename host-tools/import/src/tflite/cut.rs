@@ -49,7 +49,7 @@ pub(super) fn cut<'a>(model: &mut Model<'a>, values: &'a [SetInput], options: &I
     for value in values {
         let info = &mut graph.tensors[value.index];
         info.data = Some(&value.bytes);
-        // What was left open is known now.
+        // Extents that were left open are known now.
         info.shape = value
             .shape
             .iter()

@@ -78,7 +78,7 @@ impl Importer<'_, '_> {
     }
 }
 
-/// What the options say, of scores in rows of `row`.
+/// Returns the detector of the options, for scores in rows of `row`.
 fn detector(options: &Options<'_>, row: usize) -> Result<Detector> {
     let counted = |name: &str, value: i64| {
         let most = 1 << 20;

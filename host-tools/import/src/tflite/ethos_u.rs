@@ -8,7 +8,7 @@ use super::importer::{Importer, View};
 use crate::error::{Error, Result};
 use crate::graph::{DType, Data, EthosU, Op, Tensor, TensorId, TensorKind};
 
-/// What offsets in the scratch are multiples of.
+/// Alignment of offsets in the scratch, in bytes.
 const ALIGN: u32 = arenite::ARENA_ALIGN as u32;
 
 impl Importer<'_, '_> {

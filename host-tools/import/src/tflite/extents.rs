@@ -1,5 +1,5 @@
 //! Extents that a file leaves open (`shape_signature` with -1): those of inputs come from `--batch` and `--input-shape`, those of results follow from them,
-//! operator by operator. What the file states of a result is believed where it leaves nothing open and no operand has other extents than it states.
+//! operator by operator. The stated shape of a result is believed where it leaves nothing open and no operand has other extents than it states.
 
 use super::importer::{Importer, View};
 use super::rows::Row;
@@ -140,7 +140,7 @@ impl Importer<'_, '_> {
             )
             .help(FIXED)),
             Err(error) if resized => Err(error),
-            // What the file states is as good as it can be; translating says what is wrong.
+            // The stated extents are as good as they can be; translating says why they are wrong.
             _ => Ok(()),
         }
     }
@@ -162,6 +162,6 @@ impl Importer<'_, '_> {
     }
 }
 
-/// What helps where a file holds extents that others do not fit.
+/// Advice where a file holds extents that others do not fit.
 const FIXED: &str = "the extents come of --batch, --input-shape or open extents of the file: leave the options out, or convert the model with the extents that \
                      you want";

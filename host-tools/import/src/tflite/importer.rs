@@ -18,7 +18,7 @@ pub(super) struct Importer<'m, 'a> {
     /// Those that operators run.
     pub(super) control: Control<'m, 'a>,
     pub(super) out: Graph,
-    /// What folding may still compute, sparse constants made dense among it.
+    /// Work that folding may still do, sparse constants made dense among it.
     pub(super) budget: FoldBudget,
     pub(super) variables: Variables,
     pub(super) widened: Widened,
@@ -31,7 +31,7 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) problems: Vec<Problem>,
 }
 
-/// What was widened, for one warning of each kind.
+/// Numbers of widened constants and operators, for one warning of each kind.
 #[derive(Default)]
 pub(super) struct Widened {
     /// Constants of float16.
@@ -40,7 +40,7 @@ pub(super) struct Widened {
     pub(super) hybrid: usize,
 }
 
-/// What became of uint8.
+/// Conversions of legacy uint8.
 #[derive(Default)]
 pub(super) struct Legacy {
     /// Tensors that are int8 now.
@@ -78,7 +78,7 @@ impl Problem {
     }
 }
 
-/// What translates an operator.
+/// Function that translates an operator.
 pub(super) type Translator = fn(&mut Importer<'_, '_>, View<'_, '_>) -> Result<()>;
 
 /// An operator under translation.
@@ -143,7 +143,7 @@ impl<'m, 'a> Importer<'m, 'a> {
 
     /// The problems so far, as one error: what is not supported all at once, each once with the number of its operators.
     ///
-    /// What contradicts itself is said where all is supported: behind an operator that is not translated much looks wrong that is not.
+    /// Reports contradictions only where all operators are supported: behind an operator that is not translated much looks wrong that is not.
     pub(super) fn report(&mut self) -> Result<()> {
         if !self.problems.is_empty() {
             self.look_ahead();

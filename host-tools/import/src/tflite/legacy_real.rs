@@ -1,4 +1,4 @@
-//! What TensorFlow Lite computes in f32 of legacy uint8 numbers: resizes, and operands of a concatenation that have another scale.
+//! Operators that TensorFlow Lite computes in f32 for legacy uint8: resizes, and operands of a concatenation that have another scale.
 
 use arenite::quant::{Multiplier, requantize};
 

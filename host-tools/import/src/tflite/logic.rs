@@ -26,7 +26,7 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    /// What holds where the operand does not: it is equal to false.
+    /// Adds the negation of the operand: it is equal to false.
     pub(super) fn logical_not(&mut self, view: View<'_, '_>) -> Result<()> {
         let x = self.operand(view.input(0)?)?;
         let no = self.add_const(Tensor {

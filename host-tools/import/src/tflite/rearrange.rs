@@ -5,7 +5,7 @@ use super::movement::axis_of;
 use crate::error::{Error, Result};
 use crate::graph::{Activation, DType, Op, TensorId};
 
-/// What is computed, and its result's shape.
+/// An operation, and its result's shape.
 pub(super) type Link = (Op, Vec<usize>);
 
 impl Importer<'_, '_> {
@@ -244,7 +244,7 @@ impl Importer<'_, '_> {
             .map_err(|_| Error::input(format!("`{}` has shape {shape:?}", self.info(index).name)).expected("four axes"))
     }
 
-    /// What zero is stored as.
+    /// Returns the stored value of zero.
     pub(super) fn stored_zero(&mut self, index: usize) -> Result<f32> {
         let quant = self.quant(index)?;
         Ok(match quant {

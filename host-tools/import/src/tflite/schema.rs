@@ -39,7 +39,7 @@ pub(super) struct Signature {
     pub(super) subgraph: u32,
 }
 
-/// What operators of one kind and version refer to.
+/// Kind and version of operators, which refer to it by its index.
 pub(super) struct OperatorCode {
     pub(super) builtin: usize,
     pub(super) custom: String,

@@ -1,4 +1,4 @@
-//! What belongs to the subgraph that is being translated: where its tensors are in the graph, and which values are known.
+//! Scope of the subgraph that is being translated: places of its tensors in the graph, and its known values.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ pub(super) struct Scope<'m, 'a> {
     /// Its number in the file; 0 is the main one.
     pub(super) number: usize,
     pub(super) graph: &'m Subgraph<'a>,
-    /// What its names begin with: the operators that run it, each with a slash behind it.
+    /// Prefix of its names: the operators that run it, each with a slash behind it.
     pub(super) place: String,
     /// Whether it has been translated before.
     pub(super) again: bool,

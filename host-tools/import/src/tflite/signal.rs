@@ -219,7 +219,7 @@ impl Importer<'_, '_> {
     fn signal_framer(&mut self, view: View<'_, '_>) -> Result<()> {
         let size = bounded(view, "frame_size", 1, MOST)? as usize;
         let prefill = bounded(view, "prefill", 0, 1)? == 1;
-        // What is filled in before the first step is the rest of a frame.
+        // The elements filled in before the first step are the rest of a frame.
         let step = bounded(view, "frame_step", 1, if prefill { size as i64 } else { MOST })? as usize;
         let x = view.input(0)?;
         let mut shape = self.shape(x)?;
@@ -284,7 +284,7 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    /// What an operator remembers: zeros after a reset.
+    /// Returns the state of an operator: zeros after a reset.
     fn signal_state(&mut self, view: View<'_, '_>, elements: usize, dtype: DType) -> Result<TensorId> {
         self.state_of_its_own()?;
         if elements > MOST as usize {

@@ -32,7 +32,7 @@ pub(super) fn choose(model: &mut Model<'_>, options: &ImportOptions) -> Result<O
     Ok(None)
 }
 
-/// What is left unsaid where nobody chose among several.
+/// Returns the note on the signatures that are not packed where nobody chose among several.
 fn unchosen(signatures: &[Signature]) -> Option<String> {
     let (packed, others): (Vec<&Signature>, Vec<_>) = signatures.iter().partition(|signature| signature.subgraph == 0);
     let names = |of: &[&Signature]| of.iter().map(|signature| signature.name.clone()).collect::<Vec<_>>();

@@ -16,7 +16,7 @@ pub(super) struct Variable {
     pub(super) name: String,
     /// Its state tensor, once something reads or assigns it.
     pub(super) tensor: Option<TensorId>,
-    /// What the initialising subgraph assigns.
+    /// Value that the initialising subgraph assigns.
     pub(super) value: Option<Vec<u8>>,
 }
 

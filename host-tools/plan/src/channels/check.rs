@@ -49,7 +49,7 @@ pub(super) fn check(whole: &Graph, pruned: &Graph, claims: &Claims) -> Result<()
 
 const ALL: (i32, i32) = (-128, 127);
 
-/// What a node claims of its result follows from what is claimed of its operands.
+/// Checks that the claims about a node's result follow from those about its operands.
 fn certificate(graph: &Graph, node: &Node, claims: &Claims) -> Result<()> {
     for &y in &node.outputs {
         let found = match Window::of(graph, node) {
@@ -75,7 +75,7 @@ struct Comparison<'g> {
 }
 
 impl Comparison<'_> {
-    /// What became of each channel of a tensor of the whole network.
+    /// Returns the fate of each channel of a tensor of the whole network.
     fn fates(&self, id: TensorId) -> Vec<Channel> {
         let tensor = self.whole.tensor(id);
         match self.pruned.channels.get(&tensor.name) {

@@ -6,7 +6,7 @@ use super::ranges::Ranges;
 use crate::graph::{Graph, TensorId};
 use crate::passes::prune::mentioned;
 
-/// What a channel is good for.
+/// Use of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     /// An output depends on what it holds.
@@ -37,7 +37,7 @@ impl Classes {
         };
         let mentioned = mentioned(graph);
         for (id, &mentioned) in mentioned.iter().enumerate() {
-            // What no operator reads or writes any more has no channels to lose.
+            // A tensor that no operator reads or writes any more has no channels to lose.
             let followed = channels(graph, TensorId(id)).filter(|_| mentioned);
             let count = followed.unwrap_or(0);
             let first = classes.parent.len();
@@ -79,7 +79,7 @@ impl Classes {
         classes
     }
 
-    /// What a channel is good for.
+    /// Returns the use of a channel.
     pub(super) fn at(&self, channel: Channel) -> Use {
         self.uses[self.class(channel)]
     }

@@ -52,7 +52,7 @@ pub fn remove(graph: &mut Graph, block: usize) -> Result<Removed> {
     })
 }
 
-/// What layers take.
+/// Size of the layers.
 #[derive(Default)]
 struct Size {
     channels: u64,

@@ -1,4 +1,4 @@
-//! What each channel can hold: intervals of stored values from the network's inputs to its outputs, in the device's own arithmetic.
+//! Ranges of channels: intervals of stored values from the network's inputs to its outputs, in the device's own arithmetic.
 
 use arenite::DType;
 use arenite::ops::elementwise_int::{BinaryInt, IntOp};

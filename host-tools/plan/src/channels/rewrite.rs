@@ -46,7 +46,7 @@ pub(super) fn rewrite(graph: &mut Graph, classes: &Classes, ranges: &Ranges) -> 
     Ok(())
 }
 
-/// What becomes of the channels of each activation of which some go, or hold something else.
+/// Returns the fates of the channels of each activation of which some go, or hold something else.
 fn fates(graph: &Graph, classes: &Classes, ranges: &Ranges) -> BTreeMap<String, Channels> {
     let mut fates = BTreeMap::new();
     for (index, tensor) in graph.tensors.iter().enumerate() {
@@ -147,7 +147,7 @@ fn cut(graph: &mut Graph, index: usize, layer: &Products, classes: &Classes, ran
     Ok(())
 }
 
-/// What the channels that go contribute to an output channel, wherever its window lies. `None` where it is not the same everywhere.
+/// Returns the contribution of the removed channels to an output channel, wherever its window lies. `None` where it is not the same everywhere.
 fn folded(layer: &Products, output: usize, classes: &Classes, ranges: &Ranges) -> Option<i64> {
     let mut sum = 0;
     for c in 0..layer.inputs {

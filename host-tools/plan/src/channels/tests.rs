@@ -11,7 +11,7 @@ fn fates(graph: &Graph, name: &str) -> Vec<Channel> {
     graph.channels[name].each().collect()
 }
 
-/// What is checked.
+/// Networks and claims of a check.
 struct Case {
     whole: Graph,
     pruned: Graph,
@@ -69,7 +69,7 @@ fn the_sample_has_channels_of_every_kind() {
     assert_eq!(removed.channels, 4);
 }
 
-/// What the check is to say of a change.
+/// A change, with the message that the check must give.
 type Change = (&'static str, fn(&mut Case));
 
 #[test]

@@ -1,4 +1,4 @@
-//! What makes the arena as large as it is, and what would make it smaller: `pack --explain`.
+//! Reasons for the arena's size, and ways to make it smaller: `pack --explain`.
 
 use std::fmt::Write as _;
 

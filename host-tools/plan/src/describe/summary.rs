@@ -1,4 +1,4 @@
-//! What the graph, its steps and their places add to a [`Summary`].
+//! Parts of a [`Summary`] that come from the graph, its steps and their places.
 
 use arenite::Target;
 
@@ -7,7 +7,7 @@ use crate::memory::{Placed, accelerate, cores, lifetimes, whole_words};
 use crate::program::{Program, Shared};
 use crate::report::{HandedOver, RegionSummary, SharedLayers, Shares, Summary};
 
-/// What is known of a network once it is read and pruned.
+/// Returns the summary of a network once it is read and pruned.
 pub fn of_import(graph: &Graph, dialect: &str, target: Target) -> Summary {
     let first = graph.inputs.first().map(|&id| graph.tensor(id));
     let mut summary = Summary {

@@ -1,4 +1,4 @@
-//! What the file says of steps and tensors to the host tools.
+//! Metadata of steps and tensors in the file, for the host tools.
 
 use crate::error::Result;
 use crate::graph::{Graph, Tensor, TensorId};
@@ -67,7 +67,7 @@ pub fn step_metadata(program: &Program, memory: &Placed, owners: &Owners) -> Res
     views.sort();
     for view in views {
         let (root, (_, offset)) = (program.owner(view), program.root(view));
-        // What a later step computes in the same place has other values.
+        // Results of a later step in the same place have other values.
         let same = offset == 0 && !last_writer.contains_key(&view) && same_array(graph, view, root);
         if same {
             names.entry(root).or_default().push(graph.tensor(view).name.clone());

@@ -19,7 +19,7 @@ use crate::graph::{Graph, TensorId, TensorKind, check};
 use crate::passes;
 use reverse::Reverse;
 
-/// What is asked for.
+/// Request of a training.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The loss.
@@ -35,7 +35,7 @@ pub struct Trained {
     pub inference: Graph,
     /// A training step. Tensors of inference have the same numbers.
     pub training: Graph,
-    /// What is trained.
+    /// Result of adding the gradients: trained parameters and their cost.
     pub parameters: Vec<Parameter>,
     /// Multiply-accumulates of the gradients.
     pub backward_macs: u64,

@@ -1,4 +1,4 @@
-//! What is trained: parameters of layers, and the patterns that choose them by name.
+//! Trained parameters of layers, and the patterns that choose them by name.
 
 use std::collections::BTreeMap;
 

@@ -132,7 +132,7 @@ fn linear(pass: &mut Reverse<'_>, node: &Node, ends: (TensorId, TensorId)) {
 fn layer(pass: &mut Reverse<'_>, node: &Node, (x, dy): (TensorId, TensorId), [input_grad, weight_sgd]: [Op; 2]) {
     let macs = forward_macs(pass.graph, node);
     if let Some(w) = input(node, 1) {
-        // What is read must be read before it is changed.
+        // An operand must be read before it is changed.
         if pass.wants(x) {
             let dx = pass.gradient_like(x);
             let name = format!("{}.input_grad", node.name);
@@ -164,7 +164,7 @@ fn forward_macs(graph: &Graph, node: &Node) -> u64 {
     index.map_or(0, |index| facts::macs(graph, index))
 }
 
-/// To where the maxima are from. What is pooled has gone through its layer's activation: as a maximum lies where that result lies, its gradient goes through
+/// To where the maxima are from. The pooled tensor has gone through its layer's activation: as a maximum lies where that result lies, its gradient goes through
 /// the activation here, from the pooled results, and what was pooled need not live on.
 fn max_pool(
     pass: &mut Reverse<'_>,

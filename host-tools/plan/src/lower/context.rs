@@ -1,4 +1,4 @@
-//! What lowering an operator has at hand: the program so far, the values of parameters, the operands of a node.
+//! Context of lowering an operator: the program so far, the values of parameters, the operands of a node.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::graph::{Data, Expr, Graph, Node, Tensor, TensorId, TensorKind};
 use crate::program::{Content, LoweredStep, Place, Program};
 use crate::weights::Weights;
 
-/// What a step takes on a target's cores, whose constants are in these weights, where that is known: cycles, or instructions where cores have no timings.
+/// Cost of a step on a target's cores, with its constants in these weights, where it is known: cycles, or instructions where cores have no timings.
 pub type Cost = fn(Target, &Step, &[u8]) -> Option<u64>;
 
-/// What lowering an operator needs at hand.
+/// Context of lowering an operator.
 pub struct Lower<'a> {
     /// The program so far; its graph is complete.
     pub program: Program,
@@ -60,7 +60,7 @@ impl Lower<'_> {
     /// The place of an operand: the arena, the state, or the weights for a constant.
     ///
     /// # Errors
-    /// What reading the constant says.
+    /// Errors of reading the constant.
     pub fn place(&mut self, id: TensorId) -> Result<Place> {
         match self.graph().tensor(id).kind {
             TensorKind::Const(_) => Ok(Place::Constant(self.constant(id)?)),

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::graph::{Node, Tensor, TensorId};
 use crate::program::Place;
 
-/// What a conversion reads and writes, which have as many elements: the shapes are those that the file states.
+/// Returns the operand and result of a conversion, which have as many elements: the shapes are those that the file states.
 fn ends(lower: &Lower<'_>, node: &Node) -> Result<(TensorId, TensorId)> {
     let (x, y) = (input(node, 0)?, output(node)?);
     let (tx, ty) = (lower.graph().tensor(x), lower.graph().tensor(y));

@@ -40,8 +40,8 @@ pub(super) fn lower_binary(lower: &mut Lower<'_>, node: &Node, kind: BinaryOp, a
 /// Elements of which each pays for a byte of a table.
 const MANY: usize = 256;
 
-/// What an int8 operator is of one operand where the other is a constant of one element, as a table; `None` of operators of few elements, and of those that
-/// have a kernel in which an element costs as little.
+/// Returns an int8 operator as a table where its other operand is a constant of one element; `None` of operators of few elements, and of those that have a
+/// kernel in which an element costs as little.
 fn with_a_number(
     lower: &Lower<'_>,
     step: &BinaryInt<Place>,

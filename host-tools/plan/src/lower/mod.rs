@@ -1,6 +1,6 @@
 //! From the graph to steps: one file an operator, named as in `core/src/ops`.
 //!
-//! What operators share lies below them, in leaves: [`context`] (the program so far, a node's operands), `numbers` (scales and multipliers), `loops`,
+//! Shared parts of the operators lie below them, in leaves: [`context`] (the program so far, a node's operands), `numbers` (scales and multipliers), `loops`,
 //! `windows`, `copies`, and `select`, which chooses kernels.
 
 mod arg_max;
@@ -59,10 +59,10 @@ use crate::graph::{Data, Graph, Node, Op, TensorId, TensorKind, facts};
 use crate::program::{Assigned, Constants, LoweredStep, Own, Program, State};
 use crate::weights::Weights;
 
-/// What lowering goes by.
+/// Preferences of lowering.
 #[derive(Debug, Clone, Copy)]
 pub struct Preferences<'a> {
-    /// What the blob is packed for.
+    /// Target that the blob is packed for.
     pub target: Target,
     /// Whether its smallest kernels are wanted and not its fastest.
     pub size: bool,
@@ -70,13 +70,13 @@ pub struct Preferences<'a> {
     pub share: bool,
     /// Whether kernels may take larger constants for speed: those of all layers but these.
     pub spend: Option<&'a BTreeSet<String>>,
-    /// What kernels are compared by.
+    /// Cost by which kernels are compared.
     pub cost: context::Cost,
     /// Kernels that int8 convolutions are not to have.
     pub without: &'a [KernelId],
     /// Whether the constants of each node lie on a page of their own.
     pub paged: bool,
-    /// What steps are handed to.
+    /// Accelerator that steps are handed to.
     pub accelerator: Option<Handing<'a>>,
 }
 
@@ -191,7 +191,7 @@ fn add_own(lower: &mut Lower<'_>, node: &Node, first: usize, target: Target) -> 
         return Ok(());
     }
     let before = lower.program.clone();
-    // What is spent on speed is spent on whole steps.
+    // Flash is spent on speed for whole steps alone.
     let spend = lower.spend.take();
     (lower.handed, lower.program.target) = (None, target);
     let lowered = lower_node(lower, node);

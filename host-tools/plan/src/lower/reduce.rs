@@ -62,7 +62,7 @@ fn lower_int(lower: &mut Lower<'_>, node: &Node, kind: Reduction, name: &'static
     Ok(())
 }
 
-/// What a sum of `count` elements is multiplied by, or their mean.
+/// Returns the multiplier of a sum of `count` elements, or of their mean.
 pub(crate) fn multiplier(mean: bool, count: i64, qx: Affine, qy: Affine) -> Result<Multiplier> {
     let scaled = factor(f64::from(qx.0) / f64::from(qy.0))?;
     if !mean {

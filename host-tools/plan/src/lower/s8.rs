@@ -1,11 +1,11 @@
-//! What int8 layers with weights are lowered by.
+//! Parameters of int8 layers with weights.
 
 use arenite::ops::window::Window2d;
 use arenite::quant::Multiplier;
 
 use super::numbers::Affine;
 
-/// What an int8 convolution or fully connected layer has beside its operands.
+/// Parameters of an int8 convolution or fully connected layer beside its operands.
 pub(super) struct S8 {
     pub(super) window: Window2d,
     pub(super) groups: u16,

@@ -25,7 +25,7 @@ pub(super) struct Choice {
     pub(super) constants: Constants,
 }
 
-/// What a kernel wants in the weights section.
+/// Constants that a kernel wants in the weights section.
 pub(super) enum Constants {
     /// The weights as the graph has them, and the channel records.
     Plain,
@@ -394,7 +394,7 @@ mod tests {
     /// Fewer cycles win over the order of the backends where flash and scratch allow it, and not with `--size`.
     #[test]
     fn what_takes_fewer_cycles_comes_first() {
-        // What each kernel takes.
+        // Cost of each kernel.
         fn cost(_: Target, step: &Step, constants: &[u8]) -> Option<u64> {
             assert!(constants.len() >= step.needs().weights as usize);
             match step.kernel().name() {
@@ -442,7 +442,7 @@ mod tests {
             ["IntDenseS8", "MveConv2dS8"]
         );
         assert_eq!(kernel(Target::CortexM55, true, dense(24, 2), 1), "CompactConv2dS8");
-        // What takes fewer still takes more flash.
+        // A kernel that takes less time still takes more flash.
         let mut window = global([3, 3, 440]).window;
         (window.kernel, window.output, window.padding) = ([3, 3], [3, 3, 440], [1, 1]);
         assert_eq!(m55(window, 440), "MveTapsDepthwiseS8");

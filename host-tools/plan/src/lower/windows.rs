@@ -22,7 +22,7 @@ pub(super) fn window(
     }
     let [n, h, w, c] = nhwc(layout, &x.shape)?;
     let [_, oh, ow, oc] = nhwc(layout, &y.shape)?;
-    // What the last window needs behind the input has the limit of what the first one needs before it.
+    // The last window's elements behind the input have the limit of the first window's before it.
     for (axis, (extent, outputs, before)) in [(h, oh, padding.top), (w, ow, padding.left)].into_iter().enumerate() {
         let last = outputs.saturating_sub(1).saturating_mul(stride[axis]);
         let reach = kernel[axis].saturating_sub(1).saturating_mul(dilation[axis]);

@@ -20,14 +20,14 @@ use crate::stage::Progress;
 const MOST_STEPS: usize = 12;
 /// Operands of a group, at most: load compares no more.
 const MOST_OPERANDS: usize = 60;
-/// What a step in two parts takes less than the accelerator alone, at least: there is one step more to begin.
+/// Least gain of a step in two parts over the accelerator alone: there is one step more to begin.
 pub const LEAST_WON: u64 = 2000;
 
 /// Gives each step of `program`, whose tensors are not merged in place yet, to the core or to the accelerator, and places what they touch: side by side where
 /// that takes at most five quarters of the arena and fits, one after the other else.
 ///
 /// # Errors
-/// What does not fit; a step that the accelerator cannot have, and that has kernels which the core has not.
+/// Steps that do not fit; a step that the accelerator cannot have, and that has kernels which the core has not.
 pub fn hand_over(
     program: &Program,
     declared: Declaration,

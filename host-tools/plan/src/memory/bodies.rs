@@ -1,4 +1,4 @@
-//! What wants a place in the arena: one body for each root tensor, one for each step's scratch, and what may overlap.
+//! Bodies that want a place in the arena: one for each root tensor, one for each step's scratch, and their permitted overlaps.
 //!
 //! Liveness is kept per byte range: a tensor that is written or read piece by piece (a concatenation's operands inside its result, rows
 //! that stream through a line buffer) is a body of parts, each alive only from its first to its last use.
@@ -132,7 +132,7 @@ impl Bodies {
     }
 }
 
-/// What an accelerator touches, and what it wants of it.
+/// Memory that an accelerator touches, and its requirements.
 struct Handed {
     roots: HashSet<TensorId>,
     declared: Option<Declaration>,
@@ -210,7 +210,7 @@ fn parts(touches: &[Touch], bytes: u64, steps: usize) -> Vec<Part> {
     parts
 }
 
-/// What steps want of the roots that they touch from the first byte on.
+/// Returns the alignment that steps want of the roots that they touch from the first byte on.
 fn alignments(program: &Program) -> HashMap<TensorId, u64> {
     let mut wanted = HashMap::new();
     for operand in program.steps.iter().flat_map(|step| step.operands()) {
@@ -235,7 +235,7 @@ fn relations(program: &Program, bodies: &Bodies, lives: &HashMap<TensorId, Life>
     let mut relations = Vec::new();
     let moments = program.moments();
     for (index, step) in program.steps.iter().enumerate() {
-        // What one of several cores writes must not lie where another one reads, whatever its kernel allows; what an accelerator writes not where it reads.
+        // The output of one of several cores must not lie where another one reads, whatever its kernel allows; that of an accelerator not where it reads.
         let next = index + 1;
         if step.handed || moments[index] != index || moments.get(next).is_some_and(|&moment| moment != next) {
             continue;

@@ -1,8 +1,8 @@
 //! Steps over several cores that share the memory: a step becomes a part for each core, and all of them meet before the next one.
 //!
 //! A part is a step of the same kernel with some rows of the output (or pixels, where windows are single pixels; or elements), so that nothing is computed
-//! twice or copied. What the parts of one step touch is alive at one moment: no part's output lies where another core still reads. That takes more memory than
-//! a step by itself, whose output may run after what it has read; where that is too much, a step is computed in several turns, each over all cores.
+//! twice or copied. The memory of all parts of one step is alive at one moment: no part's output lies where another core still reads. That takes more memory
+//! than a step by itself, whose output may run after what it has read; where that is too much, a step is computed in several turns, each over all cores.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::graph::TensorId;
 use crate::program::{LoweredStep, Place, Program};
 use crate::stage::Progress;
 
-/// What a part costs at least, in terms of [`arenite::Cost::total`]: below, the time to begin it counts for more than what it saves.
+/// Least cost of a part, in terms of [`arenite::Cost::total`]: below, the time to begin it counts for more than it saves.
 const LEAST_COST: u64 = 2000;
 /// Turns of one step, at most.
 const MOST_TURNS: usize = 16;
@@ -33,7 +33,7 @@ pub const BLOCKS: [usize; 4] = [16, 8, 4, 2];
 /// within five quarters of what one core takes, and within its region.
 ///
 /// # Errors
-/// What does not fit.
+/// Parts that do not fit.
 pub fn divide(
     program: &Program,
     cores: usize,
@@ -132,7 +132,7 @@ fn divided(
             down = !down;
         }
         let last = groups.iter().map(Vec::len).sum::<usize>() - 1;
-        // What takes an operand's place does so part by part.
+        // An output that takes an operand's place does so part by part.
         if let (1.., Some(Place::Tensor(output, _))) = (last, step.places().first())
             && merged(output)
         {

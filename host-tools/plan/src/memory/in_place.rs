@@ -1,7 +1,7 @@
 //! Merges an operator's output into its input where the kernel runs in place only: element for element in the same spot.
 //!
-//! What a kernel may overlap at a distance is left to the planner ([`mod@super::bodies`]); this is for rules of the second kind, which the
-//! planner's relations do not state.
+//! Overlaps at a distance that a kernel allows are left to the planner ([`mod@super::bodies`]); this is for rules of the second kind, which the planner's
+//! relations do not state.
 
 use arenite::Step;
 

@@ -36,7 +36,7 @@ pub struct Touch {
     pub bytes: Range<u64>,
     /// When.
     pub at: Moment,
-    /// What a step does with them; `None` for the caller.
+    /// Access of a step; `None` for the caller.
     pub access: Option<Access>,
 }
 

@@ -27,14 +27,14 @@ pub struct Request {
     pub in_place: bool,
     /// The search budget of the planner, in nodes.
     pub nodes: u64,
-    /// What a step may cost: longer ones are split.
+    /// Limit of a step's cost: longer ones are split.
     pub max_step: Option<u64>,
 }
 
 /// Where everything lies.
 #[derive(Debug, Clone)]
 pub struct Placed {
-    /// What was placed.
+    /// Bodies that were placed.
     pub bodies: Bodies,
     /// The region of each body.
     pub region: Vec<usize>,

@@ -16,7 +16,7 @@ use crate::metadata::{Metadata, NO_TENSOR, StepMeta};
 use crate::model::ModelView;
 use crate::{Error, Result};
 
-/// What was proven.
+/// Extent of a proof: reads that were followed, and arena bytes in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proof {
     /// Read operands that were followed.
@@ -64,7 +64,7 @@ pub fn prove_pieces(pieces: &[ModelView<'_>]) -> Result<Proof> {
     })
 }
 
-/// What is known behind the pieces that were followed.
+/// State behind the pieces that were followed.
 #[derive(Default)]
 struct Followed {
     writers: Writers,
@@ -265,7 +265,7 @@ impl Extent {
 }
 
 impl Finished {
-    /// What a step writes: inside the tensor that it completes, and into no other one that is complete and still owns its memory.
+    /// Checks a step's write: inside the tensor that it completes, and into no other one that is complete and still owns its memory.
     fn write(&mut self, metadata: &Metadata, meta: &StepMeta, operands: &[Operand]) -> Result<()> {
         let owner = |operand: usize| meta.operands.get(operand).copied().unwrap_or(NO_TENSOR);
         let completes = meta.completes.as_ref().map(|tensor| Extent {

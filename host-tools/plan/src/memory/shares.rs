@@ -57,7 +57,7 @@ impl Shares {
             .collect()
     }
 
-    /// What the piece of `total` takes that takes longest: comparable with that of another total.
+    /// Returns the time of the longest piece of `total`: comparable with that of another total.
     fn longest(&self, total: usize) -> u128 {
         let pieces = self.pieces(total);
         let takes = pieces.iter().zip(&self.0);

@@ -109,7 +109,7 @@ impl Frame {
 pub(super) struct Move(Vec<Option<usize>>);
 
 impl Move {
-    /// What a transpose, or a reshape that adds and drops extents of 1, does.
+    /// Returns the effect of a transpose, or of a reshape that adds and drops extents of 1.
     pub(super) fn of(graph: &Graph, node: &Node) -> Option<Self> {
         let (&[Some(x)], &[y]) = (&node.inputs[..], &node.outputs[..]) else {
             return None;

@@ -324,7 +324,7 @@ mod tests {
             max: 6.0,
         };
         assert_eq!(net.after(&[y, low], run), [relu, Op::Unary(bound)]);
-        // What keeps a quotient from zero stays.
+        // A maximum that keeps a quotient from zero stays.
         let (mut net, x) = Net::new();
         let y = net.with(BinaryOp::Maximum, x, 1e-30);
         let y = net.unary(UnaryKind::RSQRT, y);
@@ -333,7 +333,7 @@ mod tests {
         let y = net.with(BinaryOp::Add, x, 1e-12);
         let y = net.unary(UnaryKind::RSQRT, y);
         assert_eq!(net.after(&[y], run).len(), 2);
-        // What adds nothing is an identity.
+        // An operator that adds nothing is an identity.
         let (mut net, x) = Net::new();
         let y = net.with(BinaryOp::Mul, x, 1.0);
         assert_eq!(net.after(&[y], run), [Op::Identity]);

@@ -8,7 +8,7 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
     for id in &graph.outputs {
         is_output[id.0] = true;
     }
-    // What each tensor is called from now on.
+    // Name of each tensor from now on.
     let mut called: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
     let mut gone = vec![false; graph.nodes.len()];
     for (node, gone) in graph.nodes.iter().zip(&mut gone) {

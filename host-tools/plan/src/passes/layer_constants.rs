@@ -38,7 +38,7 @@ impl Step {
         };
         let constant = value(graph, c)?;
         let same = graph.tensor(x).shape == graph.tensor(y).shape;
-        // What `--preprocess` adds has a fold of its own.
+        // The operators that `--preprocess` adds have a fold of their own.
         if graph.tensor(x).is_const()
             || !same
             || node.kind == "preprocess"

@@ -217,7 +217,7 @@ pub const PASSES: &[Pass] = &[
 /// Runs the passes of `stage`, and checks the graph after each.
 ///
 /// # Errors
-/// What a pass says, or [`ErrorKind::Internal`] where it left an inconsistent graph.
+/// The error of a pass, or [`ErrorKind::Internal`] where it left an inconsistent graph.
 pub fn run(graph: &mut Graph, stage: Stage) -> Result<()> {
     run_those(graph, |pass| pass.stage == stage)
 }

@@ -36,7 +36,7 @@ pub(super) struct Border {
     pub(super) node: NodeId,
     /// The tensor on the other side.
     pub(super) other: TensorId,
-    /// What it does once the region has the new form; perhaps nothing.
+    /// Effect of the border once the region has the new form; perhaps none.
     pub(super) view: Move,
     pub(super) vanishes: bool,
 }
@@ -165,7 +165,7 @@ impl Regions {
         readers.filter_map(|&reader| Some((reader, self.view(graph, reader)?)))
     }
 
-    /// What a node does between two regions; none where it computes, or where both are one.
+    /// Returns the move of a node between two regions; none where it computes, or where both are one.
     pub(super) fn view(&self, graph: &Graph, id: NodeId) -> Option<Move> {
         let node = &graph.nodes[id.0];
         let view = Move::of(graph, node)?;

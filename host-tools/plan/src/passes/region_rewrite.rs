@@ -174,7 +174,7 @@ impl<'g> Rewrite<'g> {
         self.graph.nodes[id.0] = node;
     }
 
-    /// What a border does between tensors of these extents.
+    /// Rewrites a border between tensors of these extents.
     fn border(&mut self, border: &Border, [source, result]: [&[usize]; 2]) {
         let (wide, op) = border.view.operator(source, result);
         if let (Some(wide), Some(from)) = (wide, self.graph.nodes[border.node.0].inputs[0]) {

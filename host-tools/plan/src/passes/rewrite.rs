@@ -1,4 +1,4 @@
-//! What passes share: who writes and who reads each tensor, kept up to date while nodes merge and new ones go in between.
+//! Links shared by the passes: the writer and the readers of each tensor, kept up to date while nodes merge and new ones go in between.
 //!
 //! Nodes keep their ids as long as a pass runs. One that is merged away leaves a gap, one that is added gets an id behind all others and a
 //! place in the order; [`Rewriter::finish`] brings the graph's nodes into that order. So every change costs what it touches, not what
@@ -117,7 +117,7 @@ impl<'g> Rewriter<'g> {
     /// Tries `rewrite` on every node of the graph until it applies nowhere; it says whether it changed the graph.
     pub(super) fn until_stable(&mut self, mut rewrite: impl FnMut(&mut Self, NodeId) -> bool) {
         for index in 0..self.graph.nodes.len() {
-            // What has changed may be fusable with what is before it now.
+            // A changed node may be fusable with the one before it now.
             while self.places[index].is_some() && rewrite(self, NodeId(index)) {}
         }
     }

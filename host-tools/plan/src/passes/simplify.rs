@@ -27,7 +27,7 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
     identity::run(graph)
 }
 
-/// What an operator is that only hands on its first operand.
+/// Returns the operator that replaces one which only hands on its first operand.
 fn simpler(graph: &Graph, node: &Node) -> Option<Op> {
     let (&Some(x), &[y]) = (node.inputs.first()?, &node.outputs[..]) else {
         return None;
@@ -158,7 +158,7 @@ pub(super) fn drop_unread(graph: &mut Graph) {
     graph.nodes.retain(|_| !gone.next().unwrap_or(false));
 }
 
-/// What a reshape reads and writes.
+/// Returns the operand and result of a reshape.
 pub(super) fn reshaped(graph: &Graph, index: usize) -> Option<(TensorId, TensorId)> {
     match (
         &graph.nodes[index].op,

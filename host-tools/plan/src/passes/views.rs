@@ -30,7 +30,7 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
 /// Gives every region that gains by it another form; whether one did.
 fn round(graph: &mut Graph) -> bool {
     let regions = Regions::of(graph);
-    // What a region before has changed is looked at in the next round.
+    // Tensors that a region before has changed are looked at in the next round.
     let mut changed: HashSet<TensorId> = HashSet::new();
     let mut rewrite = Rewrite::new(graph);
     for region in regions.all() {
@@ -130,7 +130,7 @@ fn gain(graph: &Graph, regions: &Regions, region: &Region, frame: &Frame) -> Opt
     (gain > 0 || (gain == 0 && fuses)).then_some(gain)
 }
 
-/// What a layer beside it may take up.
+/// Returns whether a layer beside it may take up the operator.
 fn is_taken_up(op: &Op) -> bool {
     let clamp = |kind: &UnaryKind| !matches!(kind, UnaryKind::Function(_));
     matches!(op, Op::Binary { .. } | Op::BatchNorm { .. } | Op::Affine) || matches!(op, Op::Unary(kind) if clamp(kind))

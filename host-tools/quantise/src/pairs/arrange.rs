@@ -10,7 +10,7 @@ use crate::graph::{Graph, NodeId, Op, Tensor, TensorId, TensorKind};
 /// Scale and zero point as they are compared.
 type Stored = (DType, u32, i32);
 
-/// Rewrites the graph; its results stay the same bits. Of equal conversions of one tensor one stays. What is only moved and quantised as it was is not
+/// Rewrites the graph; its results stay the same bits. Of equal conversions of one tensor one stays. A tensor that is only moved and quantised as it was is not
 /// converted in between. A Quantize stands before operators that only change shapes and a Dequantize behind none, so that both touch what computes.
 pub fn arrange(graph: &mut Graph) {
     join(graph);

@@ -10,7 +10,7 @@ use crate::graph::{Data, Graph, Quant, Tensor, TensorId, TensorKind};
 use crate::quantize::Activations;
 use crate::weights::Weights;
 
-/// What a dequantised constant was made of: whole numbers, and of each what it counts.
+/// Origin of a dequantised constant: whole numbers, and the step of each.
 struct Multiples {
     whole: Vec<f32>,
     steps: Vec<f32>,

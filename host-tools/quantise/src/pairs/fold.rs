@@ -85,7 +85,7 @@ struct Behind {
     clamp: Option<(usize, Composite)>,
 }
 
-/// What becomes of a node.
+/// Outcome for a node.
 enum Outcome {
     /// It is on int8.
     Done,
@@ -149,7 +149,7 @@ impl Fold<'_> {
         Some(signed)
     }
 
-    /// What is written for a byte tensor: itself, or an int8 tensor of the same values.
+    /// Returns the result tensor for a byte tensor: itself, or an int8 tensor of the same values.
     fn target(&mut self, id: TensorId) -> TensorId {
         match as_int8(self.graph.tensor(id)).filter(|_| self.graph.tensor(id).dtype != DType::I8) {
             Some(quant) => self.like(id, "int8", quant),
@@ -198,7 +198,7 @@ impl Fold<'_> {
         node.inputs.iter().flatten().any(|id| self.stored.contains_key(id))
     }
 
-    /// What stands behind the node that writes `y`, where that is nothing but a Quantize to bytes.
+    /// Returns the node behind the one that writes `y`, where that is nothing but a Quantize to bytes.
     fn quantised(&self, y: TensorId) -> Option<Behind> {
         let [node] = self.links.readers(y)[..] else {
             return None;

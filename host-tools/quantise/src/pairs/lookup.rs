@@ -29,7 +29,7 @@ pub(super) fn lookup(name: &'static str, function: &Composite, from: &Quant, to:
     let mut table = Box::new([0; 256]);
     for q in i8::MIN..=i8::MAX {
         let real = function.apply(dequantize(q.into(), from.scale[0], from.zero_point[0]));
-        // What is no number is stored as the zero point.
+        // A NaN is stored as the zero point.
         let stored = ((real / scale).round_ties_even() as i32).saturating_add(zero);
         table[usize::from(q as u8)] = stored.clamp(-128, 127) as u8;
     }

@@ -1,4 +1,4 @@
-//! What becomes an operator on int8, and each reason for which one does not.
+//! Patterns that become an operator on int8, and each reason for which one does not.
 
 use std::sync::Arc;
 

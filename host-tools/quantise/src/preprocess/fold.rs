@@ -1,5 +1,5 @@
-//! What is multiplied and added in front of the first convolution goes into its weights and bias, where this is exact: a factor always, for padding is zero
-//! and stays zero; an addition where there is no padding.
+//! Factors and additions in front of the first convolution go into its weights and bias, where this is exact: a factor always, for padding is zero and stays
+//! zero; an addition where there is no padding.
 
 use crate::error::{Error, Result};
 use crate::graph::{BinaryOp, Conv2dAttrs, DType, Data, Graph, NodeId, Op, Padding2d, Tensor, TensorId, TensorKind};
@@ -119,7 +119,7 @@ impl Taps {
         each.map(|(at, value)| value * factors[self.input_of(at)]).collect()
     }
 
-    /// What a constant of each input channel adds to each output channel.
+    /// Returns the contribution of a constant of each input channel to each output channel.
     fn sums(&self, offsets: &[f32]) -> Vec<f64> {
         let mut sums = vec![0.0; self.values.len() / self.each.max(1)];
         for (at, value) in self.values.iter().enumerate() {

@@ -5,18 +5,18 @@ use std::str::FromStr;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Layout;
 
-/// What is to be done with a picture, from `--preprocess`.
+/// Preprocessing of a picture, from `--preprocess`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Preprocess {
     /// The picture is unsigned bytes; otherwise it is of the network's own type.
     pub bytes: bool,
     /// Rows and columns of the picture; the network's own where it is none.
     pub size: Option<[usize; 2]>,
-    /// What happens to its extents, in order.
+    /// Changes of its extents, in order.
     pub geometry: Vec<Geometry>,
     /// Subtracted from the pixels, for all channels or for each.
     pub mean: Vec<f32>,
-    /// What the differences are multiplied with, for all channels or for each.
+    /// Factors of the differences, for all channels or for each.
     pub scale: Vec<f32>,
     /// The axes of the network's input, where its extents do not tell.
     pub layout: Option<Layout>,

@@ -9,12 +9,12 @@ use crate::graph::{
 };
 use crate::quantize::Grid;
 
-/// What became of the input.
+/// Result of inserting the preprocessing.
 #[derive(Debug, Default)]
 pub struct Inserted {
     /// The values of the bytes, where the picture is bytes and the network f32.
     pub grid: Option<Grid>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
@@ -198,7 +198,7 @@ fn grid(spec: &Preprocess) -> Result<Grid> {
     })
 }
 
-/// What is left behind the grid, by channel: what is added, then what that is multiplied with.
+/// Returns the affine map left behind the grid, by channel: the addend, then the factor of the sum.
 fn affine(spec: &Preprocess, grid: Option<Grid>, channels: usize) -> [Vec<f32>; 2] {
     let (step, zero) = grid.map_or((1.0, 0.0), |grid| (f64::from(grid.scale), f64::from(grid.zero)));
     let of = |values: &[f32], channel: usize, default: f64| match values {

@@ -6,7 +6,7 @@ use arenite::quant::quantize;
 use crate::error::{Error, Result};
 use crate::graph::{Quant, Tensor};
 
-/// What activations become. Weights are int8 with a scale for each output channel either way.
+/// Number format of activations. Weights are int8 with a scale for each output channel either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Activations {
     /// int8 with a scale and a zero point each; biases of 32 bits.
@@ -61,7 +61,7 @@ impl Activations {
         }
     }
 
-    /// What numbers are shifted right by for sums of their products, for which 8 bits of each are enough.
+    /// Returns the right shift of numbers for sums of their products, for which 8 bits of each are enough.
     pub(super) const fn coarser(self) -> u32 {
         match self {
             Self::Int8 => 0,

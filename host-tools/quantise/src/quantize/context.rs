@@ -1,4 +1,4 @@
-//! What all parts of a calibration read.
+//! Context that all parts of a calibration read.
 
 use super::activations::Activations;
 use super::evaluate::Samples;
@@ -6,7 +6,7 @@ use super::grid::Grid;
 use crate::graph::LowBits;
 use crate::weights::Weights;
 
-/// What the network's forms have in common.
+/// Common part of the network's forms.
 pub(super) struct Context<'a> {
     pub(super) weights: &'a Weights,
     pub(super) kept: &'a [bool],

@@ -203,7 +203,7 @@ fn meeting(layer: &Layer, channels: usize) -> Vec<f32> {
     largest
 }
 
-/// What each channel is divided by.
+/// Returns the divisor of each channel.
 fn factors(ranges: &[f32], depthwise: bool, weights: &[f32]) -> Vec<f32> {
     let wanted: Vec<f32> = ranges
         .iter()

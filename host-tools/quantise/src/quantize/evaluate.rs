@@ -127,7 +127,7 @@ impl Evaluator {
     /// activation. The values come back in the order of the samples; `progress` hears of each part.
     ///
     /// # Errors
-    /// What a run or `see` says: of several, that of the first part.
+    /// Errors of a run or of `see`: of several, that of the first part.
     pub(super) fn each<T: Send>(
         &self,
         samples: &Samples,

@@ -7,7 +7,7 @@ use arenite::quant::LrnI8;
 use super::activations::Activations;
 use crate::graph::{Activation, Graph, Layout, Node, Op, ReduceKind, TensorId, UnaryKind};
 
-/// What an operator's form on integers asks of its operands' and its result's scales.
+/// Requirements of an operator's integer form on its operands' and its result's scales.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Form {
     /// Nothing: it rescales.
@@ -174,7 +174,7 @@ pub(super) fn is_depthwise(graph: &Graph, node: &Node) -> bool {
     matches!(&node.op, Op::Conv2d(attrs) if attrs.groups > 1 && Some(attrs.groups) == channels)
 }
 
-/// What an output's noise is measured at: the operand of a last softmax, whose result says little where it is near 0 or 1; and the node that reads it then.
+/// Returns the tensor that an output's noise is measured at (the operand of a last softmax, whose result says little where it is near 0 or 1) and its reader.
 pub(super) fn before_softmax(graph: &Graph, output: TensorId) -> (TensorId, Option<&Node>) {
     let producers = graph.producers();
     let mut found = (output, None);

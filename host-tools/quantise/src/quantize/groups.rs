@@ -1,4 +1,4 @@
-//! Which activations have one scale together: those that an operator passes on as stored numbers. What a function fixes, such as the result of a
+//! Which activations have one scale together: those that an operator passes on as stored numbers. A result that a function fixes, such as the result of a
 //! softmax, joins nobody; where it meets others it is rescaled.
 
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ impl Groups {
                 }
                 Ok(Form::Shared) => {
                     let mut free = all.iter().filter(|id| !fixed.contains_key(id));
-                    // What only fixed operands of one quantisation make has that, too.
+                    // A result of fixed operands that are all of one quantisation has that, too.
                     let operands: Vec<TensorId> = activations_in(graph, node);
                     let first = operands.first().and_then(|id| fixed.get(id)).cloned();
                     let constants = node.inputs.iter().flatten().any(|&id| graph.tensor(id).is_const());

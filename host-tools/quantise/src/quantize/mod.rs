@@ -61,7 +61,7 @@ pub use names::AUTO;
 /// The samples are cut into at most so many folds, of which each judges ranges from the others.
 const FOLDS: usize = 4;
 
-/// What is asked for.
+/// Request of a quantisation.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// Sample inputs, `.npz` or `.npy`, or a folder of pictures or recordings.
@@ -84,13 +84,13 @@ pub struct Request {
     pub threads: Option<usize>,
 }
 
-/// What came of it.
+/// Result of a quantisation.
 pub struct Quantized {
     /// The network of integers.
     pub graph: Graph,
-    /// What was done.
+    /// Report on the quantisation.
     pub report: Quantization,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
@@ -226,7 +226,7 @@ pub fn run(
     })
 }
 
-/// What a plan becomes, and what is said of it.
+/// Data from which a plan's outcome and its report are made.
 struct Outcome<'a> {
     request: &'a Request,
     /// The network as it came.
@@ -249,7 +249,7 @@ impl Outcome<'_> {
         Ok(quantized)
     }
 
-    /// What a summary says; `levels` are those of mixed precision.
+    /// Returns the report for a summary; `levels` are those of mixed precision.
     fn report(&self, quantized: &Graph, refined: &Refined, levels: Option<&[Level]>) -> Quantization {
         let Self { best, found, .. } = self;
         let four = quantized.low_bits.values().next().or(self.request.low_bits.as_ref());

@@ -1,5 +1,5 @@
-//! What the layers of the quantised network read on the samples: first and second moments of the numbers behind each weight, in integers, so that their sums
-//! depend on no order.
+//! Moments of the inputs of the quantised network's layers on the samples: first and second moments of the numbers behind each weight, in integers, so that
+//! their sums depend on no order.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const MOST_PRODUCTS: usize = 24 << 20;
 pub(super) struct Moments {
     /// Windows that were looked at.
     pub(super) count: u64,
-    /// What a one stands for among the factors of the products.
+    /// Integer that stands for 1 among the factors of the products.
     pub(super) unit: f64,
     /// Of each weight of an output: the sum of the numbers that it met, zero points taken off.
     pub(super) sums: Vec<i64>,
@@ -222,7 +222,7 @@ pub(super) fn collect(
     Ok(found)
 }
 
-/// What a layer reads, and its zero point.
+/// Returns the number format of a layer's input, and its zero point.
 fn integers(graph: &Graph, id: TensorId) -> Result<(Activations, i16)> {
     let tensor = graph.tensor(id);
     let found = Activations::of(tensor).map(|(activations, quant)| (activations, quant.zero_point[0] as i16));

@@ -9,7 +9,7 @@ use crate::spelling::distance;
 /// How many near names a message lists.
 const LISTED: usize = 5;
 
-/// What stands for all layers without a form on integers.
+/// Name that stands for all layers without a form on integers.
 pub const AUTO: &str = "auto";
 
 /// Which layers stay in f32.
@@ -17,7 +17,7 @@ pub const AUTO: &str = "auto";
 pub(super) struct Kept {
     /// Of each node, whether it does.
     pub nodes: Vec<bool>,
-    /// What [`AUTO`] found, to be told.
+    /// Note on the layers that [`AUTO`] found.
     pub note: Option<String>,
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Stored {
     pub(super) bias: Vec<i64>,
 }
 
-/// What the weights of a layer can be: whole numbers, those of a part times its factor.
+/// Possible values of a layer's weights: whole numbers, those of a part times its factor.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Lattice {
     /// By output, by part.
@@ -392,7 +392,7 @@ mod tests {
         }
         // Where steps of a scale are nearly steps of whole mantissas, there may be none near by.
         assert!(even >= 190, "{even}");
-        // What has no factor stays.
+        // A scale without a factor stays.
         assert_eq!(with_even_factor(1e-30, 1e-6, 1e9), 1e-30);
     }
 

@@ -88,7 +88,7 @@ impl Ranges {
             &statistics::without(parts, None),
             &statistics::by_fold(parts, None, folds),
         );
-        // What is judged by the samples that made it has no fold to leave out.
+        // Candidates that are judged by the samples that made them have no fold to leave out.
         let left_out = |fold: usize| match folds {
             1 => all.clone(),
             _ => candidates(

@@ -13,7 +13,7 @@ use crate::graph::facts::IMPLIED;
 use crate::graph::{Data, Graph, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind};
 use crate::weights::Weights;
 
-/// What the graph is rewritten by.
+/// Plan by which the graph is rewritten.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     /// The integers that each node computes with; none: it stays in f32.

@@ -63,7 +63,7 @@ impl Metric {
         let wanted: Vec<f64> = weights.iter().map(|&weight| f64::from(weight) / scale).collect();
         let mut stored = vec![0_i8; n];
         let mut missing = vec![0.0; n];
-        // What the weights behind have lost, in each row of the factor.
+        // Rounding errors of the weights behind, in each row of the factor.
         let mut lost = vec![0.0; n];
         for at in (0..n).rev() {
             let own = self.factor[at * n + at];

@@ -17,13 +17,13 @@ const JUDGES: u64 = 8;
 /// Runs of all judging samples without which nothing is chosen: every method for three forms of the network, and as much for its groups.
 const RUNS: u64 = 4 * Method::ALL.len() as u64;
 
-/// What the noise must fall to for a group to get another method than the others.
+/// Share of the noise that a group must fall to for a method of its own.
 const NEARER: f64 = 0.99;
 
 /// By how much the noise of the few samples that judge may grow where each layer by itself is nearer.
 const TOLERATED: f64 = 1.1;
 
-/// What the search found.
+/// Result of the search.
 pub(super) struct Found {
     pub(super) choice: Vec<Method>,
     /// Noise over signal of samples that have not calibrated what they judge.
@@ -139,7 +139,7 @@ pub(super) fn refine(
     Ok((best, told))
 }
 
-/// What refining did.
+/// Result of refining.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Refined {
     /// Noise over signal.

@@ -1,4 +1,4 @@
-//! What is kept of the activations that the samples give: the ends of their values, then how the values lie between them. No activation is stored.
+//! Statistics of the activations on the samples: the ends of their values, then how the values lie between them. No activation is stored.
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@ use crate::lower::low_bit::{bytes, exact, rounded};
 use crate::report::WeightOnlyReport;
 use crate::weights::Weights;
 
-/// What is asked for.
+/// Request of a quantisation of weights alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightOnly {
     /// The form of the weights.

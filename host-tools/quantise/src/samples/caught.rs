@@ -8,7 +8,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `decode` gives, or `None` where it panics. Other threads' panics, and those of other code, are printed as before.
+/// Runs `decode`; returns its result, or `None` where it panics. Other threads' panics, and those of other code, are printed as before.
 pub(super) fn caught<T>(decode: impl FnOnce() -> T + UnwindSafe) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

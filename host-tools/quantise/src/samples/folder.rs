@@ -14,7 +14,7 @@ use super::value::Value;
 use crate::array::{Array, Values};
 use crate::error::{Error, Result};
 
-/// What a folder may hold, by the names' ends.
+/// Kinds of files that a folder may hold, by the names' ends.
 const PICTURES: [&str; 3] = ["png", "jpg", "jpeg"];
 const RECORDING: &str = "wav";
 
@@ -159,7 +159,7 @@ fn recording(path: &Path, port: &Port<'_>, pictures: bool, rate: &mut Option<(u3
         Some(_) => {}
         None => *rate = Some((spec.sample_rate, path.to_path_buf())),
     }
-    // What a header says of their number is not asked: it is no more than the file holds.
+    // The header's number of samples is not read: it is no more than the file holds.
     let mut values: Vec<f32> = Vec::new();
     match spec.sample_format {
         hound::SampleFormat::Float => {

@@ -303,7 +303,7 @@ mod tests {
         file
     }
 
-    /// What a pixel is with 1, 3 and 4 channels, from parts of 1 as the format defines them.
+    /// Returns the expected pixel with 1, 3 and 4 channels, from parts of 1 as the format defines them.
     fn expected(pixels: &[[f64; 4]], channels: usize, is_grey: bool) -> Vec<u8> {
         let byte = |part: f64| (part * 255.0).round() as u8;
         let of = |&[red, green, blue, alpha]: &[f64; 4]| match channels {

@@ -13,7 +13,7 @@ use crate::files::{File, Input};
 /// Bytes that tell an archive from an array.
 const MAGIC: u64 = 8;
 
-/// What sees every array before it is taken, with the number of its first sample, and may reshape or refuse it.
+/// Callback that sees every array before it is taken, with the number of its first sample, and may reshape or refuse it.
 pub(crate) type Each<'e> = dyn Fn(Array, &Port<'_>, usize) -> Result<Array> + 'e;
 
 /// A file of samples.

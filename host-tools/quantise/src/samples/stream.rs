@@ -161,7 +161,7 @@ mod tests {
 
     type Read = Result<(Vec<Vec<Vec<u8>>>, Vec<String>)>;
 
-    /// What both ways of reading give, the one by samples first.
+    /// Returns the results of both ways of reading, the one by samples first.
     fn both(path: &Path, ports: &[Port<'_>]) -> [Read; 2] {
         let (mut by_samples, mut at_once) = (Vec::new(), Vec::new());
         let streamed =

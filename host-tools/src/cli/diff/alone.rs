@@ -71,7 +71,7 @@ impl Alone {
         Ok(Some(bytes))
     }
 
-    /// What the layer reaches by itself, and what its scale allows, in dB.
+    /// Returns the signal over noise of the layer by itself, and the limit that its scale sets, in dB.
     pub(super) fn decibels(&self) -> [Option<f64>; 2] {
         [self.noise, self.stored].map(|noise| decibels(self.signal, noise))
     }

@@ -28,7 +28,7 @@ pub(super) struct Report {
     pub(super) snr_db: Option<f64>,
     /// The same of what these differ by from their mean over the samples: a constant that all answers share hides no noise.
     pub(super) deviations_db: Option<f64>,
-    /// What the float model reaches, by `deviations_db`, that answers each sample as the one before it.
+    /// Value of `deviations_db` for a float model that answers each sample as the one before it.
     pub(super) another_db: Option<f64>,
     /// Why layers are not judged: then none is listed, and none named.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,7 +163,7 @@ pub(super) fn compared(int8: &Path, float: &Path, inputs: &Path) -> Result<Repor
             };
             let Some(expected) = of(tensor) else { return };
             match alone[step as usize].add((&ours, step as usize, tensor), bytes, expected) {
-                // What reads it next is fed with the float model's values.
+                // The next reader is fed with the float model's values.
                 Ok(Some(bytes)) => drop(session.write(tensor.slot, &bytes)),
                 Ok(None) => {}
                 Err(e) => failed = Some(e),

@@ -1,4 +1,4 @@
-//! What a few hundred samples say about a rate and about the difference of two.
+//! Statistics of a few hundred samples: confidence of a rate and of the difference of two.
 
 use serde::Serialize;
 

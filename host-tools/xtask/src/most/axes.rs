@@ -17,7 +17,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// Products or elements of a base: what an operator does beside them is little.
 const BASE: [u64; 2] = [10_000, 14_000];
 
-/// What extents are multiplied by in turn until bases are large enough.
+/// Factors of extents, in turn, until bases are large enough.
 const LARGER: [u32; 5] = [1, 2, 8, 64, 256];
 
 /// Seeds that a base is looked for among.
@@ -53,7 +53,7 @@ pub struct Case {
     pub factor: u32,
 }
 
-/// What a case took.
+/// Cost of a case.
 #[derive(Debug, Clone)]
 pub struct Counted {
     /// The case.
@@ -115,7 +115,8 @@ pub fn bases(kernel: KernelId, seed: u64, count: usize) -> Vec<Case> {
     found.find(|cases| cases.len() == count).unwrap_or_default()
 }
 
-/// A base and what it becomes by scaling each of its axes by each of `factors`. What the kernel is not meant for is left out, as is what changes nothing.
+/// A base and what it becomes by scaling each of its axes by each of `factors`. Steps that the kernel is not meant for are left out, as are those that change
+/// nothing.
 pub fn scaled(base: Case, factors: &[u32]) -> Vec<Case> {
     let mut random = Random::scaled(base.seed, base.larger, "", 1);
     let Some(generated) = step(base.kernel, &mut random, 0, 0) else {
@@ -254,7 +255,7 @@ impl Steps {
         for pool in 1..4 {
             starts[pool] = starts[pool - 1] + self.bytes[pool - 1];
         }
-        // What is both read and written lies last and is nobody else's.
+        // An operand that is both read and written lies last and is nobody else's.
         let mut updated = starts[3];
         let mut blob = Blob::default();
         let mut placed = Vec::new();

@@ -157,7 +157,7 @@ fn ran(
     Ok(Some(((all, weights), report)))
 }
 
-/// What the arena holds: anything, zeros, extremes, or what is no number, which loops over blocks of f32 compute again.
+/// Returns the bytes of the arena: anything, zeros, extremes, or NaNs, which loops over blocks of f32 compute again.
 pub(super) fn contents(random: &mut Random, bytes: u32, float: bool, how: usize) -> Vec<u8> {
     let word = |random: &mut Random| match (how, float) {
         (0, true) => random.float().to_le_bytes(),

@@ -30,7 +30,7 @@ const ROUNDS: u64 = 6;
 const MOST_ROUNDS: u64 = 12;
 const ENOUGH: usize = 40;
 
-/// What a form is above all counts, for shapes that nobody generated: once more than the last round was above the form of those before it.
+/// Margin of a form above all counts, for shapes that nobody generated: once more than the last round was above the form of those before it.
 const MARGIN: f64 = 1.02;
 /// More is a feature that is missing.
 const LARGEST: f64 = 1.1;
@@ -62,13 +62,13 @@ pub fn update(path: &Path, boards: &[&'static Board], kernels: &[KernelId], note
     Ok(())
 }
 
-/// What was counted of the steps of a row.
+/// Counts of the steps of a row.
 #[derive(Default)]
 struct Counted {
     points: Vec<Point>,
     /// How far the last round's steps are above the form of those before.
     above: f64,
-    /// What the dearest contents took, in parts of what the cheapest took.
+    /// Ratio of the dearest contents' cost to that of the cheapest.
     spread: f64,
 }
 

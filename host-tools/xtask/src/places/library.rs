@@ -15,7 +15,7 @@ static BUILDS: Mutex<()> = Mutex::new(());
 /// was compiled.
 ///
 /// # Errors
-/// What cargo says, and files that cannot be read.
+/// Errors of cargo, and files that cannot be read.
 pub fn library(core: &Core, models: &[PathBuf]) -> Result<Vec<u8>> {
     // A panic elsewhere leaves nothing half-done.
     let _one = BUILDS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What a release changes in texts: versions of manifests and locks, the changelog's head, the citation.
+//! Changes of texts by a release: versions of manifests and locks, the changelog's head, the citation.
 
 use std::fmt;
 use std::str::FromStr;

@@ -39,7 +39,7 @@ pub(super) fn release(version: &str, dry: bool) -> Result<()> {
         println!("nothing was changed: leave --dry-run out to commit, tag and build {tag}");
         return Ok(());
     }
-    // What was not tested since it changed is not released.
+    // A tree that was not tested since it changed is not released.
     suite::due()?;
     for (path, text) in &changes {
         fs::write(root().join(path), text)?;

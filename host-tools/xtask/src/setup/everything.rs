@@ -1,4 +1,4 @@
-//! `cargo xtask setup --all`: all that a test may lack, but for the shared data. What is missing is said before any of it is installed.
+//! `cargo xtask setup --all`: all that a test may lack, but for the shared data. Missing programs are listed before any of them is installed.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -27,7 +27,7 @@ const PYTHON: [(&str, &[&str]); 7] = [
     ("ethosu.vela", &["ethos-u-vela"]),
     ("maturin", &["maturin>=1.9,<2"]),
     ("arenite_trace", &["--editable", "host-tools/python"]),
-    // What a new environment has, and an old one may not.
+    // Packages that a new environment has, and an old one may not.
     ("numpy, safetensors", &["numpy", "safetensors"]),
 ];
 

@@ -20,13 +20,13 @@ pub struct Function {
     pub names: Vec<String>,
     /// The most bytes that it takes itself.
     pub frame: u64,
-    /// What it calls, and the bytes that it holds there.
+    /// Functions that it calls, and the bytes that it holds there.
     pub calls: BTreeSet<(u64, u64)>,
     /// Bytes that it holds where it calls what a register says.
     pub indirect: Option<u64>,
     /// Functions whose addresses it takes, itself or by the data that it refers to.
     pub takes: BTreeSet<u64>,
-    /// What the compiler states.
+    /// Bytes that the compiler states.
     pub stated: Option<u64>,
 }
 
@@ -124,8 +124,8 @@ impl Program {
 
     /// The most bytes that a call of `root` takes, without entering what `outside` names; and the path to them.
     ///
-    /// What a call through a register calls has its address taken by a function that is being executed, for no pointer to a function outlives the frame that
-    /// made it. `goes` says whether a caller may call what has such names.
+    /// A function called through a register has its address taken by a function that is being executed, for no pointer to a function outlives the frame that
+    /// made it. `goes` says whether a caller may call functions of such names.
     pub fn depth(&self, root: u64, outside: &BTreeSet<u64>, goes: Goes<'_>) -> (u64, Vec<u64>) {
         self.deepest(root, outside, goes, &mut Vec::new())
     }
@@ -153,7 +153,7 @@ impl Program {
         most
     }
 
-    /// What `function`, the last of `path`, may call through a register: what the nearest function of the path that takes any such address takes.
+    /// Returns the functions that `function`, the last of `path`, may call through a register: those of the nearest function of the path that takes any.
     fn through(&self, function: &Function, path: &[u64], goes: Goes<'_>) -> BTreeSet<u64> {
         let taken = |at: &u64| -> BTreeSet<u64> {
             let takes = self.functions.get(at).into_iter().flat_map(|function| &function.takes);
@@ -206,7 +206,7 @@ impl Program {
     }
 }
 
-/// What the compiler states: an address and a number in base 128, one after another.
+/// Returns the stacks that the compiler states: an address and a number in base 128, one after another.
 fn stated(file: &object::File<'_>, thumb: u64) -> Result<Vec<(u64, u64)>> {
     let mut found = Vec::new();
     let width = if file.is_64() { 8 } else { 4 };
@@ -381,7 +381,7 @@ fn follow(
                 }
                 Flow::Call(to) => {
                     function.calls.insert((to, behind));
-                    // What is called last does not return.
+                    // A call at the end of a function does not return.
                     if range.contains(&instruction.next) {
                         open.push((instruction.next, behind));
                     }
@@ -400,7 +400,7 @@ fn follow(
                 Flow::End => {}
             }
         }
-        // What a table of jumps reaches holds what is held at the jump.
+        // A target of a table of jumps holds the bytes held at the jump.
         let unseen = listing
             .range(range.clone())
             .map(|(&at, _)| at)
@@ -459,7 +459,7 @@ fn references(
         }
     }
     let starts: Vec<u64> = functions.keys().copied().collect();
-    // What has no symbol of its own goes on to the next address that something refers to.
+    // An object without a symbol of its own goes on to the next address that something refers to.
     let targets: BTreeSet<u64> = all.values().copied().collect();
     let object = |address: u64| {
         let known = data

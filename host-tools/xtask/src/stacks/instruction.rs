@@ -1,6 +1,6 @@
-//! What an instruction does to the stack and where the next one is, read from the disassembler's text.
+//! Effect of an instruction on the stack, and the place of the next one, read from the disassembler's text.
 
-/// What follows an instruction.
+/// Control flow behind an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
     /// The next instruction.
@@ -56,7 +56,7 @@ impl Set {
         }
     }
 
-    /// What follows `mnemonic operands`. Calls by name, as far ones are shown, are looked up by `named`.
+    /// Returns the control flow behind `mnemonic operands`. Calls by name, as far ones are shown, are looked up by `named`.
     pub(super) fn flow(self, mnemonic: &str, operands: &str, named: &dyn Fn(&str) -> Option<u64>) -> Flow {
         match self {
             Self::Thumb => thumb_flow(mnemonic, operands),
@@ -65,7 +65,7 @@ impl Set {
         }
     }
 
-    /// What it does to the stack pointer.
+    /// Returns the effect on the stack pointer.
     pub(super) fn moves(self, mnemonic: &str, operands: &str) -> Moves {
         match self {
             // Where an instruction's condition does not hold, the frame stays.

@@ -54,7 +54,7 @@ pub fn update(path: &Path, boards: &[&'static Board], note: &mut dyn FnMut(&str)
     Ok(())
 }
 
-/// What the firmware at `path` takes on `board`.
+/// Returns the stack that the firmware at `path` takes on `board`.
 ///
 /// # Errors
 /// Where it is not what [`Firmware::build_for_stacks`] builds, and where a function's stack cannot be told.
@@ -64,7 +64,7 @@ pub fn of(board: &Board, path: &Path) -> Result<Stack> {
     let none = BTreeSet::new();
     let runs = named("arenite::kernels::table::run::<");
     let checks: BTreeSet<u64> = named("arenite::kernels::table::check::<").into_iter().collect();
-    // What the program measures: closures that call the session and the load.
+    // Functions that the program measures: closures that call the session and the load.
     let roots = program.find(|function| function.is("infer::") && function.is("{closure") && !function.is("call_once"));
     let from = |targets: &mut dyn Iterator<Item = u64>| -> Vec<u64> {
         let targets: Vec<u64> = targets.collect();

@@ -8,7 +8,7 @@ use super::results::Time;
 use super::watch::spent;
 use super::{Outcome, Results};
 
-/// What a piece of work is called, and what does it.
+/// A piece of work: its name, and the function that does it.
 pub(super) struct Job {
     name: String,
     work: Box<dyn FnOnce(&str) -> Results + Send>,
@@ -46,7 +46,7 @@ impl Job {
     }
 }
 
-/// Does them in their order. What would begin when `is_over` holds is left out, which is a failure.
+/// Does them in their order. A job that would begin when `is_over` holds is left out, which is a failure.
 pub(super) fn in_turn(jobs: Vec<Job>, threads: usize, is_over: &(dyn Fn() -> bool + Sync)) -> Results {
     let (rest, all) = (Mutex::new(jobs.into_iter()), Mutex::new(Results::none()));
     let next = || rest.lock().unwrap_or_else(PoisonError::into_inner).next();

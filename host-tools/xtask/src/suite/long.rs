@@ -203,7 +203,7 @@ pub(in super::super) fn due() -> Result<()> {
     }
 }
 
-/// What git says, in UTC; nothing where there is no git or no repository.
+/// Returns the output of git, in UTC; nothing where there is no git or no repository.
 fn git(arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
     let output = command

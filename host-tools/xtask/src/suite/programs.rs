@@ -124,7 +124,7 @@ impl Program {
         let mut command = Command::new(&self.file);
         command.args(arguments).current_dir(&self.package);
         command.env("CARGO_MANIFEST_DIR", &self.package);
-        // What the set-up put beside this checkout.
+        // Python that the set-up put beside this checkout.
         static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
         if let Some(python) = PYTHON.get_or_init(setup::python) {
             command.env("ARENITE_PYTHON", python);
@@ -139,7 +139,7 @@ impl Program {
         command
     }
 
-    /// What libtest calls a test of this file.
+    /// Returns the name of a test of this file in libtest.
     pub(super) fn test(&self, name: &str) -> String {
         match self.tests {
             Some(_) => format!("{}::{name}", self.name),

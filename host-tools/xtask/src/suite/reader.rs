@@ -2,7 +2,7 @@
 
 use super::Results;
 
-/// What the lines of cargo test come to.
+/// State of reading the lines of cargo test.
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) results: Results,
@@ -76,7 +76,7 @@ mod tests {
             "test result: FAILED. 2 passed; 1 failed; 3 ignored; 0 measured; 0 filtered out; finished in 0.01s",
         ];
         let shown = lines.iter().filter(|line| reader.read(line)).count();
-        // What a passing test printed is not.
+        // Output of a passing test is not shown.
         assert_eq!(shown, 7);
         assert_eq!(reader.slow, ["two"]);
         let Results {

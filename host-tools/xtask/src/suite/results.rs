@@ -1,4 +1,4 @@
-//! What tests come to.
+//! Results of tests.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use arenite_xtask::require;
 
 use super::Result;
 
-/// What came of a part that did not fail.
+/// Outcome of a part that did not fail.
 pub(in super::super) enum Outcome {
     /// All of it holds.
     Held,
@@ -39,7 +39,7 @@ pub(in super::super) struct Results {
     pub(super) times: Vec<Time>,
 }
 
-/// What a piece of work took.
+/// Time of a piece of work.
 pub(super) struct Time {
     pub(super) name: String,
     pub(super) wall: Duration,
@@ -88,7 +88,7 @@ impl Results {
         self.good &= other.good;
     }
 
-    /// The closing lines. What is skipped for lack of something that is `required` fails.
+    /// The closing lines. A test skipped for lack of something that is `required` fails.
     pub(in super::super) fn finish(mut self, start: Instant, required: &str) -> Result<Self> {
         self.skipped.sort();
         self.skipped.dedup();

@@ -28,7 +28,7 @@ pub(in super::super) fn is_over() -> bool {
     left().is_some_and(|left| left.is_zero())
 }
 
-/// What is left of the time of `--within`, where there is one.
+/// Returns the time left of `--within`, where there is one.
 fn left() -> Option<Duration> {
     UNTIL.get().map(|until| until.saturating_duration_since(Instant::now()))
 }

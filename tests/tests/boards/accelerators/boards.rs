@@ -35,7 +35,7 @@ fn a_core_without_accelerators_refuses_the_file_by_name() {
     assert!(error.to_string().contains("is for an accelerator"), "{error}");
 }
 
-/// What a board's accelerator is declared as, where it leaves parts of its steps to the core or takes all of them.
+/// Returns the declaration of a board's accelerator, where it leaves parts of its steps to the core or takes all of them.
 fn of_board(file: &str, share: bool) -> Declared {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../firmware").join(file);
     let text = std::fs::read_to_string(&path).expect("committed");
@@ -106,7 +106,7 @@ fn the_second_m33_takes_over_the_steps_of_whole_networks() {
             shared.summary.arena_bytes,
             file.bytes().len()
         );
-        // What the busier one has beside the busier one of whole steps.
+        // Instructions of the busier one beside those of the busier one of whole steps.
         let busier = both[0].instructions.max(both[1].instructions);
         if busier as f64 > 0.75 * second as f64 {
             lazy.push(name);

@@ -29,7 +29,7 @@ unsafe impl Accelerator for Thread {
     }
 
     fn start(&mut self, job: Job<'_>) -> Result<(), u32> {
-        // SAFETY: the thread has ended before the job does.
+        // SAFETY: `poll` and `stop` join the thread before the job ends.
         let job = unsafe { transmute::<Job<'_>, Job<'static>>(job) };
         self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         let nap = self.seed >> 58;
@@ -58,7 +58,7 @@ unsafe impl Accelerator for Thread {
     }
 }
 
-/// What one does with the step at which it is wrong.
+/// Behaviour at the step at which a mock is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Does {
     Right,
@@ -111,7 +111,7 @@ pub(crate) fn output(job: &Job<'_>) -> &'static mut [u8] {
     let mut found = None;
     job.operands(&mut |operand| {
         if operand.access == Access::Write {
-            // SAFETY: the job's, which is not run meanwhile.
+            // SAFETY: the session lends the operand to the job, which does not run meanwhile; the bytes are used before it ends.
             found = Some(unsafe { std::slice::from_raw_parts_mut(operand.start, operand.bytes) });
         }
     })
@@ -119,7 +119,7 @@ pub(crate) fn output(job: &Job<'_>) -> &'static mut [u8] {
     found.expect("an output")
 }
 
-// SAFETY: all is done when `start` returns.
+// SAFETY: `start` computes in its own thread and returns when nothing touches the job any more.
 unsafe impl Accelerator for Wrong {
     fn declaration(&self) -> Declaration {
         self.declared

@@ -94,9 +94,9 @@ fn resnet50_keras_from_a_flash() {
 const CALIBRATE: usize = 16;
 const JUDGE: usize = 16;
 
-/// What they must reach before a last softmax, in dB.
+/// Signal over noise that they must reach before a last softmax, in dB.
 const INT8: f64 = 25.0;
-/// What each step must reach by itself, or be named with the reason.
+/// Signal over noise that each step must reach by itself, or be named with the reason.
 const ALONE: f64 = 30.0;
 /// How far below ONNX Runtime's the deviations from the mean may be, in dB.
 const BELOW: f64 = 0.5;

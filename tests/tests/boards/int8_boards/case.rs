@@ -152,7 +152,7 @@ pub(crate) fn sha256(outputs: &[u8]) -> String {
         .collect()
 }
 
-/// What became of a model on a board.
+/// Outcome of a model on a board.
 pub(crate) enum Outcome {
     /// So many runs are as expected; all outputs, in order.
     Same(usize, Vec<u8>),

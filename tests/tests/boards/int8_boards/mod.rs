@@ -19,10 +19,10 @@ use arenite_tests::golden::{Archive, completed, difference, first_difference, pa
 use arenite_tests::{shared, skip};
 use sha2::{Digest, Sha256};
 
-/// What the quick tier runs of the real models; the streaming voice detector has state.
+/// Real models of the quick tier; the streaming voice detector has state.
 const QUICK: [&str; 4] = ["ad01_int8", "esphome_v2_vad", "kws_ref_model", "tflm_hello_world_int8"];
 
-/// What the quick tier runs of the committed single operators: a kernel of every backend, each in an awkward form.
+/// Single operators of the quick tier: a kernel of every backend, each in an awkward form.
 const OPERATORS: [&str; 21] = [
     "add_int8",
     "average_pool_same",
@@ -389,13 +389,12 @@ fn what_a_core_lacks_is_refused_by_name() {
             error.contains(&format!("not the instructions of `{lacks}`")),
             "{name}: {error}"
         );
-        // What the core has runs there.
+        // Portable kernels, which the core has, run there.
         on(portable).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
 }
 
-/// What every step leaves on a board is what it leaves on the host, and what the portable kernels leave there; `tflite_intermediates`
-/// compares those with the references.
+/// Every step's result on a board is that on the host, and that of the portable kernels there; `tflite_intermediates` compares those with the references.
 #[test]
 fn every_steps_result_is_the_hosts() {
     const TEST: &str = "every_steps_result_is_the_hosts";

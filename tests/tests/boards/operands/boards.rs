@@ -79,7 +79,7 @@ fn no_kernel_touches_a_byte_beside_its_operands_on_boards() {
             "{}: {runs} guarded runs",
             board.name
         );
-        // What an emulator computes wrongly it need not compute twice alike.
+        // An emulator need not repeat its wrong results.
         let sound = report
             .outside
             .iter()

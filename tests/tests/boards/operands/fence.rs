@@ -12,7 +12,7 @@ const FORBIDDEN: usize = 1 << 20;
 /// Fields of a program at most.
 const FIELDS: usize = 32;
 
-/// What the handler of the signal knows of a field.
+/// Addresses of a field, for the handler of the signal.
 struct Known {
     /// First address of the forbidden bytes before it, and the last one's end.
     start: AtomicUsize,
@@ -56,11 +56,11 @@ struct Sanitizer {
 pub(crate) fn field(len: usize) -> (&'static mut [u8], Fence) {
     static ONCE: Once = Once::new();
     ONCE.call_once(install);
-    // SAFETY: a number of the system's.
+    // SAFETY: reads a number of the system, without pointers.
     let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).expect("pages");
     let len = len.next_multiple_of(page);
     let (flags, total) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, len + 2 * FORBIDDEN);
-    // SAFETY: new memory, of which nothing else knows.
+    // SAFETY: an anonymous mapping at an address of the system's choice changes no memory that is in use.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), total, libc::PROT_NONE, flags, -1, 0) };
     assert!(start != libc::MAP_FAILED, "no memory for a field of {len} bytes");
     let index = NEXT.fetch_add(1, SeqCst);
@@ -93,7 +93,7 @@ impl Fence {
         ];
         for (part, access) in parts {
             let at = std::ptr::with_exposed_provenance_mut(part.start);
-            // SAFETY: memory of this field alone.
+            // SAFETY: whole pages of the mapping that is this field's alone.
             assert_eq!(unsafe { libc::mprotect(at, part.len(), access) }, 0);
         }
         known.touched.store(0, SeqCst);
@@ -131,19 +131,19 @@ impl Watch for Fence {
 
 fn install() {
     let handler = noted as extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
-    // SAFETY: all zeros are valid, and what matters is set.
+    // SAFETY: zeros are valid in all fields; handler and flags are set below.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
-        // SAFETY: the handler calls nothing that a handler may not.
+        // SAFETY: `action` outlives the call, and the handler calls `mprotect` and `signal` and uses atomics, which a handler may.
         assert_eq!(unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) }, 0);
     }
 }
 
 /// Notes what was touched of a field's forbidden bytes and lets it happen; any other fault is the program's end.
 extern "C" fn noted(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the system's.
+    // SAFETY: the system passes a valid `siginfo_t` to a handler with `SA_SIGINFO`.
     let address = unsafe { (*info).si_addr() }.addr();
     for known in &KNOWN {
         let (start, end) = (known.start.load(SeqCst), known.end.load(SeqCst));
@@ -156,18 +156,18 @@ extern "C" fn noted(signal: libc::c_int, info: *mut libc::siginfo_t, context: *m
             std::ptr::with_exposed_provenance_mut(start),
             libc::PROT_READ | libc::PROT_WRITE,
         );
-        // SAFETY: memory of a field alone.
+        // SAFETY: `start..end` is the mapping of one field, found by its address.
         if unsafe { libc::mprotect(at, end - start, access) } == 0 {
             return;
         }
     }
-    // SAFETY: the instruction faults again, and the system's own way follows.
+    // SAFETY: the default action takes no handler; the instruction faults again, and the system's own way follows.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn is_write(context: *mut libc::c_void) -> bool {
-    // SAFETY: what the system hands to a handler.
+    // SAFETY: the system passes a valid `ucontext_t` to a handler with `SA_SIGINFO`.
     let registers = unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
     registers[libc::REG_ERR as usize] & 2 != 0
 }
@@ -179,9 +179,9 @@ fn is_write(_: *mut libc::c_void) -> bool {
 
 fn sanitizer() -> Option<Sanitizer> {
     let find = |name: &std::ffi::CStr| {
-        // SAFETY: a name, looked up.
+        // SAFETY: `name` is a C string that outlives the call.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-        // SAFETY: AddressSanitizer's interface has this type.
+        // SAFETY: not null, and both functions of AddressSanitizer's interface have this type.
         (!found.is_null())
             .then(|| unsafe { std::mem::transmute::<*mut libc::c_void, extern "C" fn(*const u8, usize)>(found) })
     };

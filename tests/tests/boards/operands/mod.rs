@@ -40,7 +40,7 @@ fn levels() -> Vec<Level> {
     vec![("portable", || true)]
 }
 
-/// What was found of a case, for people.
+/// Returns the findings of a case, for people.
 fn told(kernel: KernelId, seed: u32, found: &Found, fence: &Fence) -> String {
     let touched = fence.touched.map_or(String::new(), |(at, written)| {
         format!(", {} byte {at} of it", if written { "writes" } else { "reads" })

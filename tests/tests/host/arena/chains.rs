@@ -331,7 +331,7 @@ pub(crate) fn dilated_and_uneven_chains_fit_bit_for_bit() {
     }
 }
 
-/// Wide twice, narrow between: only a cut through all four layers is smaller. What is between is an output: then no cut goes through it, for its
+/// Wide twice, narrow between: only a cut through all four layers is smaller. The tensor between is an output: then no cut goes through it, for its
 /// rows must all be there at the end.
 #[test]
 pub(crate) fn an_inner_output_is_not_cut_away() {
@@ -381,7 +381,7 @@ pub(crate) fn a_tensor_with_two_readers_is_not_cut_away() {
     compare_cuts_of(&branched, 1, Target::Portable, 7).expect("the same bits");
 }
 
-/// The cuts on offer for chains of every kind are those on record: `tests/results/fronts.txt`. What a cut needs and costs is checked elsewhere; a change of
+/// The cuts on offer for chains of every kind are those on record: `tests/results/fronts.txt`. Memory and cost of a cut are checked elsewhere; a change of
 /// the search shows here. Where it is meant, `ARENITE_BLESS=1` writes the file anew.
 #[test]
 pub(crate) fn fronts_are_those_on_record() {

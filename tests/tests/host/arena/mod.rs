@@ -229,7 +229,7 @@ fn two_regions_give_the_same_results() {
     }
 }
 
-/// What fits the first region stays there, also where it fits to the byte; a word less, and something moves.
+/// Tensors that fit the first region stay there, also where they fit to the byte; a word less, and something moves.
 #[test]
 fn a_first_region_of_the_right_size_takes_all() {
     let folder = tempfile::tempdir().expect("a folder");

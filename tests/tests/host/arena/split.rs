@@ -13,7 +13,7 @@ use arenite_tests::golden::options;
 
 const TARGETS: [Target; 4] = [Target::Portable, Target::CortexM3, Target::CortexM4, Target::CortexM55];
 
-/// What packing makes of it: the summary, the cost of each step, the outputs; or the least limit that the refusal names.
+/// Result of packing it: the summary, the cost of each step, the outputs; or the least limit that the refusal names.
 struct Packed {
     summary: Summary,
     costs: Vec<u64>,
@@ -71,7 +71,7 @@ fn subjects() -> Vec<PathBuf> {
     subjects
 }
 
-/// However far a network's steps are split, none costs more than allowed, products are as many as before, and no bit changes. What is refused names the least
+/// However far a network's steps are split, none costs more than allowed, products are as many as before, and no bit changes. A refusal names the least
 /// limit that is kept, and less than that is refused.
 #[test]
 fn no_step_costs_more_than_allowed_and_no_bit_changes() {

@@ -17,7 +17,7 @@ struct Block {
     projects: bool,
     /// The sum's operands change places.
     swapped: bool,
-    /// What stands for the sum, and a function between its layer and it.
+    /// Operator in the sum's place, and a function between its layer and it.
     operator: &'static str,
     function: Option<&'static str>,
     /// The other operand is read again behind the sum.
@@ -97,7 +97,7 @@ fn trace(blocks: &[Block], extents: [usize; 2], wide: usize) -> Value {
         ops: Vec::new(),
     };
     to.declare("x", &[1, extents[0], extents[1], 3], "input");
-    // What is projected is narrow in front of the first block, as in ResNets.
+    // A projected operand is narrow in front of the first block, as in ResNets.
     let mut channels = match blocks {
         [Block { projects: true, .. }, ..] => 16,
         _ => wide,
@@ -240,8 +240,8 @@ fn int8_residual_networks_keep_their_bits() {
     }
 }
 
-/// What a block of ResNets takes, in int8: the tensor that is added to, what the last layer reads, and the rows that it gives. No way of cutting into two,
-/// four, eight … parts is better, at 96 bytes a step.
+/// Memory of a block of ResNets, in int8: the tensor that is added to, the last layer's operand, and the rows that it gives. No way of cutting into two, four,
+/// eight … parts is better, at 96 bytes a step.
 #[test]
 fn a_residual_block_takes_one_operand_of_its_sum_and_rows_of_the_other() {
     let folder = tempfile::tempdir().expect("a folder");

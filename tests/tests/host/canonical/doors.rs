@@ -1,4 +1,4 @@
-//! What exporters write otherwise for the same network (`docs/onnx.md`, One graph through every door).
+//! Variants that exporters write for the same network (`docs/onnx.md`, One graph through every door).
 
 use arenite::ops::pointwise::{Function, SpecialOp};
 use arenite_host::graph::{Activation, BinaryOp, Layout, Op, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
@@ -70,7 +70,7 @@ fn ones_and_zeros_of_each_channel_do_nothing() {
     let nearly = net.stated(&[3, 1], &[1.0, 1.0, 1.5]);
     let y = net.binary(BinaryOp::Mul, y, nearly);
     assert_eq!(net.behind(Stage::Fold, &[y]).1, ["unary", "mul"]);
-    // What one is divided by is no operand that stays.
+    // The dividend is no operand that stays.
     let (mut net, x) = Network::new(&[2, 3], 7);
     let y = net.same(Op::Unary(UnaryKind::EXP), &[x]);
     let ones = net.stated(&[2, 3], &[1.0; 6]);
@@ -193,7 +193,7 @@ fn a_number_goes_through_views_and_slices_into_the_layer() {
     assert_eq!(net.behind(Stage::Fold, &[y]).1, ["linear"; 3]);
 }
 
-/// What stands between is no product, or somebody else reads it.
+/// The node between is no product, or somebody else reads it.
 #[test]
 fn a_number_stays_where_the_way_is_not_linear() {
     let (mut net, x) = Network::new(&[5, 8], 19);

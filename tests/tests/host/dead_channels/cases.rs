@@ -38,7 +38,7 @@ fn end(net: &mut Network, x: TensorId, layer: &Layer) -> TensorId {
     y
 }
 
-/// What becomes of a tensor's channels.
+/// Returns the fates of a tensor's channels.
 fn fates(net: &Network, block: usize, id: TensorId) -> Vec<Channel> {
     let (graph, _) = pruned(&net.graph, block, 5).unwrap_or_else(|e| panic!("{e}"));
     of(&graph, net, id)

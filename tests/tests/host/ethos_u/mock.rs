@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What it does with a step.
+/// Behaviour of the mock with a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Does {
     Right,
@@ -70,7 +70,7 @@ unsafe impl EthosU for Npu<'_> {
         assert_eq!(job.payload()[..4], *b"COP1");
         assert!(self.knows(job.commands()));
         let [constants, scratch, fast] = job.regions();
-        // SAFETY: the weights, which are only read.
+        // SAFETY: the constants are bytes of the model's file, which is borrowed and only read.
         let bytes = unsafe { std::slice::from_raw_parts(constants.start.cast_const(), constants.bytes) };
         assert!(self.knows(bytes), "other constants");
         assert_eq!(constants.bytes, op.constants_bytes as usize);
@@ -87,9 +87,9 @@ unsafe impl EthosU for Npu<'_> {
             assert!(start.addr().is_multiple_of(16));
         }
         assert!(job.commands().as_ptr().addr().is_multiple_of(16));
-        // SAFETY: the session's, which does not touch it before this is done.
+        // SAFETY: the session lends its scratch to the job, and touches it no more before this is done.
         let scratch = unsafe { std::slice::from_raw_parts_mut(scratch.start, scratch.bytes) };
-        // SAFETY: likewise; it lies apart.
+        // SAFETY: the session lends this memory to the job as well; it lies apart from the scratch.
         let fast = unsafe { std::slice::from_raw_parts_mut(fast.start, fast.bytes) };
         if !matches!(self.does, Does::WritesNothing | Does::NeverEnds) {
             let given: Given = op

@@ -1,4 +1,4 @@
-//! Networks that Vela has compiled for an Ethos-U: packed, loaded, and run with an NPU that stands in for one. What it is given are the file's own bytes and
+//! Networks that Vela has compiled for an Ethos-U: packed, loaded, and run with an NPU that stands in for one. It is given the file's own bytes and
 //! the places that the plan says; what it writes comes out; where it fails, that is seen, and the session works on. Commands that are changed are refused by
 //! load.
 //!
@@ -387,7 +387,7 @@ fn what_does_not_go_with_a_compiled_network_is_refused_by_name() {
         error.to_string().contains("another NPU than an Ethos-U55 or U65"),
         "{error}"
     );
-    // What changes nothing of the steps goes with it.
+    // Options that change nothing of the steps go with it.
     let mut fitting = options(&compiled("mixed", "ethos-u55-64"), folder.path(), Target::CortexM55);
     fitting.fit = Some(1 << 20);
     pack(&fitting, &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e}"));

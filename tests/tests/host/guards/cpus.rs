@@ -1,4 +1,4 @@
-//! What a core lacks, as its program states it: a file that wants it is refused by name, and no other file is.
+//! Features that a core lacks, as its program states it: a file that wants them is refused by name, and no other file is.
 
 use arenite::{Backend, Cpu, Lack};
 

@@ -437,7 +437,7 @@ fn every_reason_to_refuse_a_file_is_given_for_its_cause() {
     assert_eq!(unlinked, expected);
     provoked.push(unlinked);
 
-    // What files for an accelerator are refused for, and all of them on a board without one, `accelerators` provokes.
+    // Refusals of files for an accelerator, and of all of them on a board without one, are provoked by `accelerators`.
     let debug = provoked.iter().map(|error| format!("{error:?}"));
     assert_eq!(unprovoked("core/src/error.rs", "LoadError", debug), ["Accelerator"]);
     let faults = provoked.iter().filter_map(|error| match error {
@@ -450,7 +450,7 @@ fn every_reason_to_refuse_a_file_is_given_for_its_cause() {
     );
 }
 
-/// What the guards let through next to each refusal: they refuse no more than they must.
+/// Files that the guards let through next to each refusal: the guards refuse no more than they must.
 #[test]
 fn neighbours_of_refused_files_load_and_run() {
     let mut blobs = vec![

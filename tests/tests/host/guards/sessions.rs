@@ -252,7 +252,7 @@ fn a_model_without_inputs_runs_as_often_as_it_is_asked_to() {
     }
 }
 
-/// What a packer writes is what the maker writes: it follows the format.
+/// A packer's file is that of the maker: it follows the format.
 #[test]
 fn a_file_taken_apart_and_put_together_is_the_same_file() {
     for (name, target) in [

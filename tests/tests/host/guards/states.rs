@@ -1,4 +1,4 @@
-//! What a file says of a state that is stored as runs.
+//! Statements of a file about a state that is stored as runs.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn runs_of_a_state_are_as_long_as_it_is() {
     });
 }
 
-/// What a file of any version says is read where there is a header with the magic number, and nowhere else.
+/// The header of a file of any version is read where there is one with the magic number, and nowhere else.
 #[test]
 fn what_is_no_model_file_states_nothing() {
     let file = small().file();

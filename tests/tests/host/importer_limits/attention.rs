@@ -30,7 +30,7 @@ fn close(y: &[f32], right: &[f64], what: &str) {
     }
 }
 
-/// What an attention computes of `[heads, queries, size]` with `groups` heads of `keys` keys.
+/// An attention of `[heads, queries, size]` with `groups` heads of `keys` keys.
 struct Case<'c> {
     q: &'c [f32],
     k: &'c [f32],

@@ -79,7 +79,7 @@ fn a_stated_batch_is_rebuilt_and_computes_the_same() {
     assert_eq!(twice, [&whole[..], &whole[..]].concat());
 }
 
-/// What takes the first axis for something else than samples, and each reason.
+/// Operators that take the first axis for something else than samples, and each reason.
 #[test]
 fn another_batch_of_a_network_that_mixes_its_first_axis_is_refused_by_name() {
     let cases: Vec<(&str, Vec<u8>)> = vec![

@@ -90,7 +90,7 @@ fn a_condition_that_shapes_decide() {
     }
 }
 
-/// What only the branch that is not taken reads need not be supported.
+/// Operators that only the branch that is not taken reads need not be supported.
 #[test]
 fn names_of_the_graph_around() {
     for holds in [true, false] {

@@ -69,7 +69,7 @@ impl Layer {
         (file.bytes(), weights)
     }
 
-    /// What the layer makes of `x`.
+    /// Returns the result of the layer for `x`.
     fn expected(&self, weights: &[f64], x: &[f32]) -> Vec<f64> {
         let bias = random_bias(self.outputs);
         let [rows, columns] = self.window.unwrap_or([1, 1]);

@@ -142,7 +142,7 @@ fn fans_of_one_constant() {
     refused("a fan", &file, "Exp");
 }
 
-/// What one node makes of nothing, or of little.
+/// Results that one node makes of nothing, or of little.
 #[test]
 fn single_nodes_that_make_too_much() {
     let start = || {

@@ -1,4 +1,4 @@
-//! What importers take: constants are folded within one budget for a file, numbers are in their operator's range, shapes and batches are those of the file.
+//! Limits of importers: constants are folded within one budget for a file, numbers are in their operator's range, shapes and batches are those of the file.
 //!
 //! Each class is generated: every operator that folds, every real attribute, every scale. Right values come from formulas of this test.
 

@@ -181,7 +181,7 @@ fn networks_of_half_precision_are_widened() {
             let y = computed(&bytes, &stored(&[3.003, -2.0])).expect("it packs");
             assert_eq!(numbers(&y), [3.003 * 1.5, 0.5]);
         }
-        // What only rounds is refused, as before.
+        // A cast that only rounds is refused, as before.
         let rounds = File::default()
             .input(&value("x", FLOAT, &[2]))
             .output(&value("y", FLOAT, &[2]))

@@ -151,7 +151,7 @@ impl File {
     }
 }
 
-/// What importing says: the outputs' shapes, or the refusal.
+/// Imports a file; returns the outputs' shapes, or the refusal.
 pub(crate) fn imported(file: &[u8], options: &ImportOptions) -> Result<Vec<Vec<usize>>, String> {
     let imported = import(Path::new("nowhere/m.onnx"), file, options).map_err(|e| e.to_string())?;
     let graph = imported.graph;

@@ -310,7 +310,7 @@ fn portiloop_is_as_in_litert() {
     }
 }
 
-/// What is not supported is said of all operators, in subgraphs too, and nothing is called damaged that lies behind.
+/// Unsupported operators are reported all at once, in subgraphs too, and nothing is called damaged that lies behind.
 #[test]
 fn what_is_not_supported_comes_before_what_contradicts_itself() {
     let text = read(&made("flex_lists"), &ImportOptions::default())

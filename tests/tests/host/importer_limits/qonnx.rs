@@ -7,7 +7,7 @@ use super::onnx_file::{File, computed, floats, imported, int, text, value};
 
 const X: [f32; 12] = [-9.0, -3.4, -1.0, -0.6, -0.25, 0.0, 0.26, 0.74, 1.1, 2.3, 3.9, 50.0];
 
-/// What a case states.
+/// Values that a case states.
 #[derive(Clone, Copy)]
 struct Stated {
     scale: f32,

@@ -18,7 +18,7 @@ use arenite_tests::blob::{Blob, Tensor, aligned, at};
 use arenite_tests::golden::{options, packed_small};
 use arenite_tests::writers::Random;
 
-/// What became of a wrong file.
+/// Verdict on a wrong file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     /// A device refuses it.

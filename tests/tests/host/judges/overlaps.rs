@@ -153,7 +153,7 @@ fn lone(blob: &Blob, step: &Step, placement: &[u32]) -> Option<(Blob, Vec<Vec<Ve
         };
         match operand.access {
             Access::Read => inputs.push((port("x"), index)),
-            // What a run before has left would do as well.
+            // Values left by a run before would do as well.
             Access::Update => {
                 inputs.push((port("x"), index));
                 outputs.push((port("y"), index));
@@ -242,7 +242,7 @@ fn the_proof_refuses_what_a_load_refuses() {
                 assert!(proof.is_err(), "{name} at {placement:?}: load says {refused}");
             }
             if let (Ok(()), Err(error)) = (&loads, &proof) {
-                // What the proof refuses beyond: an input whose bytes another operand's writing destroyed before its reader came.
+                // Further refusals of the proof: an input whose bytes another operand's writing destroyed before its reader came.
                 panic!("{name} at {placement:?}: it loads, and the proof says {error}");
             }
             compared[usize::from(loads.is_ok())] += 1;

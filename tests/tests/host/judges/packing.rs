@@ -1,4 +1,4 @@
-//! What `pack` finds out about its own files.
+//! Checks by `pack` of its own files.
 
 use super::*;
 

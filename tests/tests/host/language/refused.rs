@@ -1,4 +1,4 @@
-//! What `pack` and `arenite generate` refuse of files of llama2.c and of command lines.
+//! Refusals of `pack` and `arenite generate` for files of llama2.c and for command lines.
 
 use std::process::Command;
 

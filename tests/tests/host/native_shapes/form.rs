@@ -10,7 +10,7 @@ use arenite_tests::json_schema::check_trace;
 use arenite_tests::record::held;
 use serde_json::{Value, json};
 
-/// What the reader refuses by these words is of no form: numbers that contradict each other, names that mean nothing, files.
+/// Refusals of the reader with these words that are of no form: numbers that contradict each other, names that mean nothing, files.
 const BEYOND: &[(&str, &str)] = &[
     ("is not among `tensors`", "a name of no tensor"),
     ("nothing uses tensor", "a tensor that nothing mentions"),
@@ -217,7 +217,7 @@ fn taken() -> Vec<(PathBuf, Value)> {
     traces
 }
 
-/// What may stand instead of a value.
+/// Returns the values that may stand instead of one.
 fn instead() -> Vec<Value> {
     let long = vec![1; 7];
     vec![

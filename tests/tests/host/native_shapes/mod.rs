@@ -234,7 +234,7 @@ fn results_have_the_shape_of_the_schemas_rules_and_no_other() {
                 }
                 let error = read(op, computed, operands, &attrs, &shape).expect_err("another extent");
                 let [found, stated] = [result, &shape].map(|shape| format!("{shape:?}"));
-                // What the rule gives and what the trace says, unless the elements are too few or too many.
+                // The shape by the rule and the one in the trace, unless the elements are too few or too many.
                 assert!(
                     error.contains("n.trace.json")
                         && (op == "reshape" || error.contains(&found) && error.contains(&stated)),

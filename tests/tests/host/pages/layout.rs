@@ -64,7 +64,7 @@ const AUDIT: &str = r#"(() => {
   return { problems, texts: seen.length };
 })()"#;
 
-/// What is wrong with the texts of the page as it stands.
+/// Returns the faults of the texts of the page as it stands.
 pub(super) fn problems(browser: &mut Browser) -> Vec<String> {
     let found = browser.value(AUDIT);
     assert!(found["texts"].as_u64() > Some(20), "no texts were looked at: {found}");

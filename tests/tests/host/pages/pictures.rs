@@ -40,7 +40,7 @@ fn unlike(a: &Picture, b: &Picture) -> f64 {
     a.iter().zip(&b).filter(|(a, b)| (*a - *b).abs() > 24.0).count() as f64 / a.len() as f64
 }
 
-/// A picture of the page from the top of one part, as the documents have it. What a reader sees is the page of today.
+/// A picture of the page from the top of one part, as the documents have it. A reader sees the page of today.
 fn compared(browser: &mut Browser, name: &str, part: &str, height: f64) -> Picture {
     let place = browser.value(&format!(
         "(() => {{ const r = document.querySelector({part:?}).getBoundingClientRect(); 

@@ -70,7 +70,7 @@ fn stored(dtype: DType, values: &[f64]) -> Vec<u8> {
     bytes.collect()
 }
 
-/// What a packed network computes of samples: of each run and output the largest difference from PyTorch's, of its largest.
+/// Returns the differences of a packed network on samples: of each run and output the largest difference from PyTorch's, of its largest.
 fn differences(file: &ModelFile, samples: &Path) -> Vec<(String, f64)> {
     let bytes = std::fs::read(samples).expect("samples");
     let arrays = SafeTensors::deserialize(&bytes).expect("arrays");
@@ -133,7 +133,7 @@ fn programs_compute_what_pytorch_does() {
     compared("PyTorch", count, 40);
 }
 
-/// What an import says.
+/// Imports a file; returns the error, if there is one.
 fn said(content: &[u8], options: &ImportOptions) -> Result<(), String> {
     let imported = import(Path::new("nowhere/m.pt2"), content, options).map_err(|e| e.to_string())?;
     check(&imported.graph).expect("an importer returned an inconsistent network");

@@ -1,4 +1,4 @@
-//! What programs ask for and there is not: by the name of the call, all at once, with what to do.
+//! Unsupported parts of programs: by the name of the call, all at once, with advice.
 
 use arenite_host::import::ImportOptions;
 use arenite_tests::writers::pt2::{archive, call, meta, program, small, tensor};
@@ -53,7 +53,7 @@ fn calls_that_are_not_supported_are_named_together() {
             "node 3 (mylib.bar.default)",
         ],
     );
-    // What no output needs may be anything.
+    // Calls that no output needs may be anything.
     let mut unneeded = calls.to_vec();
     unneeded.push(of_x("aten.neg.default", "neg"));
     said(&archive(&program(&unneeded)), &ImportOptions::default()).expect("it is read");
@@ -214,7 +214,7 @@ fn what_is_written_in_place_is_followed() {
     said(&archive(&program(&unread)), &ImportOptions::default()).expect("nobody reads the view");
 }
 
-/// What a call would make of a few bytes is paid for from the budget of the file, as for every importer.
+/// A call's result from a few bytes is paid for from the budget of the file, as for every importer.
 #[test]
 fn constants_are_folded_within_the_budget() {
     let size = json!({"as_ints": [1 << 15, 1 << 15]});

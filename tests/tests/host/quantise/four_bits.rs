@@ -50,7 +50,7 @@ fn words(constants: &[u8], offset: u32, count: usize) -> Vec<i32> {
         .collect()
 }
 
-/// What a step computes of `x`, by the definition: one weight after the other.
+/// Returns the result of a step for `x`, by the definition: one weight after the other.
 fn by_loops(op: &Conv2dS8W4, constants: &[u8], x: &[u8]) -> Vec<u8> {
     let window = &op.window;
     let [h, w, c] = window.input.map(usize::from);

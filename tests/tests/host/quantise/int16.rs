@@ -173,7 +173,7 @@ fn layers_without_a_form_are_named() {
     }
 }
 
-/// What a file computes in front of its last softmax, or in the end, in real numbers.
+/// Returns the outputs of a file in front of its last softmax, or in the end, in real numbers.
 fn before_softmax(file: &ModelFile, inputs: &[ArrayD<f32>]) -> Vec<Vec<f64>> {
     let view = file.view().expect("a model");
     let stored_input = |input: &ArrayD<f32>| vec![input.iter().flat_map(|&v| stored(v, &view.inputs[0])).collect()];

@@ -147,7 +147,7 @@ fn figures(packed: &Packed, file: &ModelFile, report: &Quantization) {
             .count()
     };
     assert_eq!(sixteen, layers("int16x8"));
-    // What a device carries has counts, and no lists.
+    // The summary that a device carries has counts, and no lists.
     let held = file.view().and_then(|view| view.summary()).expect("a summary");
     let held = held.quantization.expect("what was done");
     assert!(held.layers.is_empty() && held.front.is_empty() && held.precisions == report.precisions);

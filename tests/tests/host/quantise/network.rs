@@ -23,7 +23,7 @@ pub(crate) struct Network {
     parameters: Tensors,
     operators: Vec<Value>,
     shape: Vec<usize>,
-    /// What its activations become.
+    /// Number format of its activations.
     pub(crate) activations: Activations,
 }
 
@@ -146,7 +146,7 @@ impl Network {
             .collect()
     }
 
-    /// What `x` gives by the formulas.
+    /// Returns the outputs for `x` by the formulas.
     pub(crate) fn expected(&self, x: &ArrayD<f32>) -> Vec<f64> {
         let mut tensors = self.parameters.clone();
         tensors.insert("x".into(), x.mapv(f64::from));

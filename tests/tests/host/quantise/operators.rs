@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::quantise::network::Network;
 
-/// What an operator must reach in int8, in dB.
+/// Signal over noise that an operator must reach in int8, in dB.
 const LEAST: f64 = 30.0;
 
 /// And in int16, where the weights are of eight bits all the same.

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::quantise::network::Network;
 
-/// What is prepared how: the words of the option, and the same for the loops.
+/// A preparation of pictures: the words of the option, and the same for the loops.
 struct Case {
     words: &'static str,
     picture: [usize; 2],
@@ -194,7 +194,7 @@ fn options(network: &Network, folder: &Path, words: &str) -> Options {
     }
 }
 
-/// What the network gives for pictures, in real numbers.
+/// Returns the outputs of the network for pictures, in real numbers.
 fn answers(file: &ModelFile, pictures: &[Array3<u8>]) -> Vec<Vec<f64>> {
     let view = file.view().expect("a model");
     let (input, output) = (&view.inputs[0], &view.outputs[0]);
@@ -215,7 +215,7 @@ fn answers(file: &ModelFile, pictures: &[Array3<u8>]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// What the network's formulas give for the prepared pictures.
+/// Returns the outputs of the network's formulas for the prepared pictures.
 fn expected(network: &Network, case: &Case, channels_last: bool, picture: &Array3<u8>) -> Vec<f64> {
     let x = prepared(case, picture);
     let x = if channels_last { x } else { x.permuted_axes([2, 0, 1]) };

@@ -10,7 +10,7 @@ use ndarray::{ArrayD, Axis};
 
 use crate::quantise::network::{answers, calibrated};
 
-/// What they must reach in int8, in dB.
+/// Signal over noise that they must reach in int8, in dB.
 const LEAST: f64 = 24.0;
 
 fn models(name: &str) -> PathBuf {

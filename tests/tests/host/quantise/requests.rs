@@ -1,4 +1,4 @@
-//! What `--calibrate`, `--keep-f32`, `--input-dtype` and `--output-dtype` take, and what they refuse.
+//! Values of `--calibrate`, `--keep-f32`, `--input-dtype` and `--output-dtype`, and their refusals.
 
 use std::path::Path;
 

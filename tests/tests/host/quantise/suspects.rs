@@ -1,4 +1,4 @@
-//! Warnings about samples that calibrate a network badly. What a warning advises is tried, and helps.
+//! Warnings about samples that calibrate a network badly. The advice of a warning is tried, and helps.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Small networks of the five trace dialects become int8 whole: no layer stays in f32. What the layers compute that TensorFlow Lite has no int8 form of is
+//! Small networks of the five trace dialects become int8 whole: no layer stays in f32. Layers that TensorFlow Lite has no int8 form of are
 //! computed again from the bytes of the file, bit for bit, and by the formulas in f64.
 
 use arenite::ops::locally_connected::LocallyConnectedS8;
@@ -21,7 +21,7 @@ use crate::quantise::network::{answers, stored};
 const SAMPLES: usize = 24;
 const JUDGES: usize = 6;
 
-/// What differs from the mean over the judging inputs, in dB.
+/// Signal over noise of the differences from the mean over the judging inputs, in dB.
 const LEAST: f64 = 18.0;
 
 /// Bytes of a softmax's result that may be lost, in parts of 256.
@@ -141,7 +141,7 @@ fn picture(random: &mut Random, shape: &[usize], number: usize) -> ArrayD<f32> {
     })
 }
 
-/// What the step computes, by the definition.
+/// Returns the result of the step, by the definition.
 fn locally_connected(op: &LocallyConnectedS8, constants: &[u8], x: &[u8]) -> Vec<u8> {
     let word = |offset: u32, at: usize| {
         let bytes = &constants[offset as usize + 4 * at..][..4];

@@ -1,4 +1,4 @@
-//! What becomes of a changed byte in a TensorFlow Lite or ONNX file is on record, as for traces: `tests/results/models.txt` has a letter for each.
+//! Outcomes of changed bytes in TensorFlow Lite and ONNX files are on record, as for traces: `tests/results/models.txt` has a letter for each.
 //!
 //! The files are those of single operators, whose results others hold to be right.
 

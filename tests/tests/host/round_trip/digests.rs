@@ -1,4 +1,4 @@
-//! What is read of models and traces of many kinds, and of many small changes to each, is on record as digests: a file for each kind in `digests`.
+//! Graphs read from models and traces of many kinds, and from many small changes to each, are on record as digests: a file for each kind in `digests`.
 //!
 //! The other records sample every model thinly. This one goes over small files densely, and a digest is of all that is read: every field of the network,
 //! what was assumed, what was warned of, or all that an error says. Others hold the files' meaning to be right. Where a digest is meant to change,

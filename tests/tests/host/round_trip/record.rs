@@ -1,4 +1,4 @@
-//! What becomes of every small change to a trace is on record: `tests/results/imports.txt` has a letter for each.
+//! Outcomes of every small change to a trace are on record: `tests/results/imports.txt` has a letter for each.
 //!
 //! Other tests hold that what is accepted is the network that was written, and that nothing panics. This one notices a check that is gone, a default that
 //! is another, or a choice that is made in another order. Where that is meant, `ARENITE_BLESS=1` writes the file anew.

@@ -1,4 +1,4 @@
-//! What a dialect leaves out, and small networks of every dialect packed and run.
+//! Parts that a dialect leaves out, and small networks of every dialect packed and run.
 
 use arenite::Target;
 use arenite_host::graph::UnaryKind;
@@ -10,7 +10,7 @@ use arenite_tests::{golden, graphs, oracle};
 
 use super::*;
 
-/// What docs/dialects.md states where a trace says nothing, and that a stated value takes its place.
+/// Defaults that docs/dialects.md states where a trace says nothing; a stated value takes their place.
 #[test]
 fn what_a_dialect_does_not_say_has_its_documented_value() {
     let op = |imported: &Imported, wanted: fn(&Op) -> bool| {

@@ -42,7 +42,7 @@ struct Voices<'f> {
 }
 
 impl Voices<'_> {
-    /// What the detector says behind this block, if it says something.
+    /// Returns the class that the detector finds behind this block, if it finds one.
     fn hear<S: Samples>(&mut self, source: &mut S) -> Result<Option<u8>, SamplesError<S::Error>> {
         let mut block = [0; BLOCK];
         if !source.poll(&mut block)? {
@@ -148,7 +148,7 @@ fn words_are_heard_through_a_double_buffer() {
     let (mut front_end, mut keywords) = (Network::open(&front_end), Network::open(&keywords));
     let microphone = DoubleBuffer::<HOP>::new();
     let mut reader = microphone.reader();
-    // What the reference answers; it hears `no` as another word.
+    // Answers of the reference; it hears `no` as another word.
     for (name, answer) in [("yes", 9), ("no", 1), ("noise", 11), ("silence", 10)] {
         let samples = clip(&shared, name);
         let largest = f32::from(*samples.iter().max().expect("samples"));

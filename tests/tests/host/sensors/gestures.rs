@@ -37,7 +37,7 @@ fn largest(scores: &[f32]) -> usize {
     (0..scores.len()).fold(0, |best, at| if scores[at] > scores[best] { at } else { best })
 }
 
-/// What the driver makes of windows that the chip measures.
+/// Returns the windows that the driver makes of the chip's measurements.
 fn windows<R: Registers>(chip: &Shared, registers: R, forces: &[[i16; 3]]) -> Vec<Vec<i16>>
 where
     R::Error: std::fmt::Debug,
@@ -120,7 +120,7 @@ fn every_transfer_may_fail_and_the_sensor_goes_on() {
             let error = SamplesError::Device(Adxl345Error::Bus(ErrorKind::ArbitrationLoss));
             assert_eq!(first, Err(error), "{fails}");
             failed += 1;
-            // What was taken before it failed is gone; what comes is whole.
+            // Samples taken before it failed are gone; the following ones are whole.
             chip.0.borrow_mut().fails = None;
             while sensor.poll(&mut block[..3]).expect("no error") {}
             (0..READINGS as i16).for_each(|at| chip.measures([at, at, at]));

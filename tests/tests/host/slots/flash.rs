@@ -30,7 +30,7 @@ impl Memory {
     }
 }
 
-/// What an operation leaves that the cut comes upon.
+/// State of an operation that the cut comes upon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Nothing of it is done.
@@ -67,7 +67,7 @@ impl<const WRITE: usize, const ERASE: usize> Mock<WRITE, ERASE> {
         }
     }
 
-    /// What a programmer writes, before the chip is used.
+    /// Writes bytes as a programmer does, before the chip is used.
     pub(crate) fn program(&mut self, offset: usize, bytes: &[u8]) {
         self.memory.content_mut()[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
@@ -82,7 +82,7 @@ impl<const WRITE: usize, const ERASE: usize> Mock<WRITE, ERASE> {
         self.dead
     }
 
-    /// What of an operation is done: all, with `Ok`; some bits, or nothing.
+    /// Returns the part of an operation that is done: all, with `Ok`; some bits, or nothing.
     fn operate(&mut self) -> Result<(), Option<Bits>> {
         if self.dead {
             return Err(None);

@@ -8,17 +8,17 @@ use arenite::slots::{SlotError, Slots, Unsigned};
 use crate::slots::flash::{Cut, Mock};
 use crate::slots::{LAYOUT, NEW, OLD, SECTOR, TRIALS, factory, models, open, used, write};
 
-/// What a program does with a new file: up to the confirmed model.
+/// Updates as a program does with a new file: up to the confirmed model.
 fn update<const W: usize>(flash: &mut Mock<W, SECTOR>, file: &[u8]) -> Result<(), SlotError> {
     let mut slots = Slots::open(flash, LAYOUT, Unsigned)?;
-    // What is on trial works.
+    // The model on trial works.
     slots.confirm()?;
     write(&mut slots, file)?;
     slots.start()?;
     slots.confirm()
 }
 
-/// What a program does whose new model does not work: it is started on trial as often as it may be, and once more.
+/// Gives up as a program does whose new model does not work: it is started on trial as often as it may be, and once more.
 fn give_up<const W: usize>(flash: &mut Mock<W, SECTOR>, file: &[u8]) -> Result<(), SlotError> {
     let mut slots = Slots::open(flash, LAYOUT, Unsigned)?;
     slots.roll_back()?;
@@ -26,7 +26,7 @@ fn give_up<const W: usize>(flash: &mut Mock<W, SECTOR>, file: &[u8]) -> Result<(
     (0..=TRIALS).try_for_each(|_| slots.start())
 }
 
-/// What power cuts came to.
+/// Counts of power cuts and their outcomes.
 #[derive(Debug, Default)]
 struct Counts {
     cuts: u64,
@@ -35,7 +35,7 @@ struct Counts {
     new: u64,
 }
 
-/// What is cut: a flash, the work on it, the file for the work.
+/// Subject of the cuts: a flash, the work on it, the file for the work.
 struct Case<const W: usize> {
     flash: Mock<W, SECTOR>,
     /// Whether the model in use is the one of the target [`OLD`]; then the file is the other one.

@@ -43,7 +43,7 @@ fn the_newest_record_holds_wherever_it_lies() {
         let mut flash = flash(&Vec::from_iter(first_half));
         flash.program(JOURNAL + SECTOR, &second);
         assert_eq!(used(&open(&mut flash)), expected);
-        // What is written next is newer than both, and found again.
+        // The next record is newer than both, and found again.
         let mut slots = open(&mut flash);
         let (old, new) = models();
         write(&mut slots, if expected == OLD { &new } else { &old }).expect("written");

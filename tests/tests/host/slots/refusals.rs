@@ -79,7 +79,7 @@ fn every_error_is_provoked() {
     slots.start().expect("started");
     expect(slots.finish_after(third, untested).err(), SlotError::Stale);
 
-    // What is written does not load, or does not pass.
+    // The written bytes do not load, or do not pass.
     expect(write(&mut slots, &[7; 500]).err(), SlotError::Load(LoadError::NotABlob));
     let missing = model(Target::CortexM4, 0, None);
     expect(

@@ -444,7 +444,7 @@ fn memory_and_calls_that_are_wrong_are_told() {
     stream.values(0, &mut logits).expect("an output");
     assert_eq!(stream.run(), missing, "behind a run its input is gone");
 
-    // What is no model in pieces: nothing, a model, a bundle.
+    // Files that are no model in pieces: nothing, a model, a bundle.
     let whole = std::fs::read(network.whole.path()).expect("readable");
     let bundle = arenite_host::bundle::assemble(&["a".into()], std::slice::from_ref(&whole)).expect("a bundle");
     for file in [vec![0xff; 100], whole, bundle] {

@@ -232,7 +232,7 @@ fn every_way_to_fail_is_told() {
         assert_eq!(bus.0.borrow().transactions, before);
         assert_eq!(flash.write(end, &[]), Ok(()));
 
-        // What is not erased takes no other bytes.
+        // Bytes that are not erased take no others.
         let not_written = |offset| NorError::NotWritten { offset: start + offset };
         expect(flash.write(start + 70, &[0, 0, 1]), not_written(72), Other);
         flash.erase(start, start + SECTOR).expect("a sector");
@@ -372,7 +372,7 @@ fn slots_work_in_a_copy_of_what_the_flash_holds() {
         assert_eq!(update(&mut again, &old), Ok(2));
         let shadow = again.release();
         assert_eq!(shadow.mapped(start + 5, old.len() as u32 - 5), Some(&old[5..]));
-        // What is not copied is not there as memory: before the range, behind it.
+        // Ranges that are not copied are not there as memory: before the range, behind it.
         assert_eq!(shadow.mapped(start - 1, 2), None);
         assert_eq!(shadow.mapped(start + 2 * SLOT - 1, 2), None);
         drop(shadow);

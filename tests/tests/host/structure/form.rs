@@ -88,8 +88,8 @@ fn every_block_of_assembly_names_its_core() {
     assert!(blocks > 20, "{blocks}");
 }
 
-/// Fields and words of frames have names: two that change places in their struct change places in the assembly. What a load or a store adds to its register
-/// afterwards, or before, is no field; nor is a shift of another register.
+/// Fields and words of frames have names: two that change places in their struct change places in the assembly. A number that a load or a store adds to its
+/// register afterwards, or before, is no field; nor is a shift of another register.
 #[test]
 fn assembly_has_no_literal_offset() {
     let arm = r"\[\w+,\s*#-?[0-9]+\+|,\s*#-?[0-9]+\](?:[^!]|$)";
@@ -175,7 +175,7 @@ fn every_dependency_is_used() {
                 })
                 .collect()
         };
-        // What examples need is a dev-dependency as well, but the packages that only test have no other sources.
+        // Dependencies of examples are dev-dependencies as well, but the packages that only test have no other sources.
         let product = of(&["src"], false);
         let all = of(&["src", "tests", "examples"], true);
         let only_tests = ["tests", "xtask"].iter().any(|name| folder.ends_with(name));

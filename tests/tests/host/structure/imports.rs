@@ -1,8 +1,8 @@
 //! The import graph of a crate, or of several that are one picture, read from their sources.
 //!
 //! An import is any path in a file that resolves into another file of them: in a `use`, in an expression, a type or an attribute's neighbour, or
-//! among the words of a macro; so is the call of a macro that a file further up defines. Re-exports count. What does not count is a `mod` declaration,
-//! which only says where a file is, and what is compiled for tests alone.
+//! among the words of a macro; so is the call of a macro that a file further up defines. Re-exports count. A `mod` declaration,
+//! which only says where a file is, does not count, nor does code that is compiled for tests alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,9 +24,9 @@ struct Crates {
     /// Macros of a module, which modules declared below them may call without a path.
     inherited: BTreeMap<(Module, String), PathBuf>,
     parsed: Vec<(Module, PathBuf, Vec<syn::Item>)>,
-    /// What names that a module imports stand for.
+    /// Meanings of names that a module imports.
     names: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
-    /// What a module imports all of.
+    /// Modules of which a module imports all.
     globs: BTreeMap<Module, Vec<Vec<String>>>,
 }
 

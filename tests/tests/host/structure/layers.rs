@@ -1,4 +1,4 @@
-//! What may import what: the pictures of `ARCHITECTURE.md` are the rule.
+//! Permitted imports: the pictures of `ARCHITECTURE.md` are the rule.
 //!
 //! A line of a picture names files and folders of a crate, then says what they are. A file imports files of its own entry and of those on lines below.
 //! A picture of several crates names theirs by the crate's folder: `plan/lower` is in `host-tools/plan/src`.
@@ -23,7 +23,7 @@ fn picture(text: &str, heading: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// What of `entry` names the file `path`: the entry itself, or what its `*` stands for.
+/// Returns the part of `entry` that names the file `path`: the entry itself, or the text that its `*` stands for.
 fn named(entry: &str, path: &str) -> Option<String> {
     let entry = match entry.strip_suffix('*') {
         Some(folder) => {
@@ -45,7 +45,7 @@ fn place(layers: &[Vec<String>], path: &str) -> Option<(usize, String)> {
         .map(|(line, _, entry)| (line, entry))
 }
 
-/// What a picture does not allow; `folder` holds a crate's sources, or several crates.
+/// Returns the imports that a picture does not allow; `folder` holds a crate's sources, or several crates.
 fn broken(graph: &Graph, layers: &[Vec<String>], folder: &Path) -> Vec<String> {
     let shown = |path: &Path, folder: &Path| {
         let words = shown(path, folder);

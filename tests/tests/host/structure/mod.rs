@@ -36,7 +36,7 @@ fn sources(folder: &Path, extension: &str) -> Vec<PathBuf> {
             .file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with('.'));
         if path.is_dir() {
-            // What builds leave: Cargo's folder, pip's.
+            // Folders that builds leave: Cargo's, pip's.
             if !hidden && !path.ends_with("target") && !path.ends_with("python/build") {
                 found.extend(sources(&path, extension));
             }

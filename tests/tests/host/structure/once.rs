@@ -1,5 +1,5 @@
-//! What there is to say of a pointwise operator, a dialect and a board is said in the files that `CONTRIBUTING.md` names, and nowhere else: the files of
-//! one that is there are those that another one would touch.
+//! Facts of a pointwise operator, a dialect and a board stand in the files that `CONTRIBUTING.md` names, and nowhere else: the files of one that is there are
+//! those that another one would touch.
 
 use std::fs;
 use std::path::Path;

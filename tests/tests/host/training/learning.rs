@@ -1,4 +1,4 @@
-//! What is learnt, beside PyTorch.
+//! Results of training, beside PyTorch's.
 
 use std::collections::BTreeMap;
 
@@ -164,7 +164,7 @@ fn gradients_of_branches_are_those_of_pytorch() {
         let ours: Vec<f64> = before.iter().zip(&after).map(|(a, b)| f64::from(a - b)).collect();
         let largest = theirs.iter().fold(0.0_f64, |most, g| most.max(g.abs()));
         let error = ours.iter().zip(theirs).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-        // What a parameter loses is rounded as the parameter is.
+        // The change of a parameter is rounded as the parameter is.
         let rounding = before.iter().fold(0.0_f32, |most, w| most.max(w.abs())) * f32::EPSILON;
         assert!(
             error <= 1e-5 * largest + f64::from(rounding),

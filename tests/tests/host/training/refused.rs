@@ -1,4 +1,4 @@
-//! What is refused, and what bad labels, numbers and files come to.
+//! Refusals of training, and effects of bad labels, numbers and files.
 
 use arenite::Model;
 use arenite_host::ErrorKind;

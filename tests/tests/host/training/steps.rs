@@ -77,7 +77,7 @@ fn products(w: &Window2d, groups: usize, product: &mut dyn FnMut(usize, usize, u
     }
 }
 
-/// What a step must write to its first operand, in f64, from what its operands hold before it; none for steps that inference has as well.
+/// Returns the values that a step must write to its first operand, in f64, from its operands' contents before it; none for steps that inference has as well.
 fn expected(step: &Step, seen: &Seen<'_>) -> Option<(Slot, Vec<f64>)> {
     let size =
         |extents: [u16; 3], batch: u16| extents.iter().map(|&n| usize::from(n)).product::<usize>() * usize::from(batch);

@@ -7,7 +7,7 @@ use crate::c::root;
 const ABOUT: &str = "\
 /* Arenite for C and C++: docs/c.md. Generated from firmware/c/src; ARENITE_BLESS=1 cargo test -p arenite-tests --test programs c::header */";
 
-/// What the generator leaves to Rust's customs: codes are unsigned and told by their bytes, and what a caller promises has no heading.
+/// Turns text into C's customs where the generator keeps Rust's: codes are unsigned and told by their bytes, and a caller's promises have no heading.
 fn in_c(text: &str) -> String {
     let line = |line: &str| match line.rsplit_once(' ').map(|(name, value)| (name, value.parse::<u32>())) {
         Some((name, Ok(value))) if name.starts_with("#define") && value > 0xFFFF => format!("{name} 0x{value:08X}u\n"),

@@ -1,4 +1,4 @@
-//! The library for C: its header, and programs in C and C++ that the cross compiler makes and qemu runs. What they print is what this machine computes.
+//! The library for C: its header, and programs in C and C++ that the cross compiler makes and qemu runs. Their output is the one that this machine computes.
 
 mod header;
 
@@ -155,7 +155,7 @@ fn run(board: &Board, program: &Path) -> String {
     output(&mut emulated(board, program))
 }
 
-/// What a model computes here of a row of numbers.
+/// Returns the outputs of a model on this host for a row of numbers.
 fn computed(path: &Path, value: impl Fn(usize) -> f32) -> (Vec<f32>, usize) {
     let file = ModelFile::open(path).expect("a model");
     let model = file.load().expect("it loads");
@@ -194,7 +194,7 @@ fn picture(at: usize) -> f32 {
     (3 * (at / 8) + at % 8) as f32 / 32.0
 }
 
-/// What the example is refused, in its order: codes of the library's own errors, and those of pointers.
+/// Returns the refusals of the example, in its order: codes of the library's own errors, and those of pointers.
 fn refusals(mlp: &Path) -> Vec<u32> {
     let bytes = fs::read(mlp).expect("a model");
     let length = bytes.len() as u32;

@@ -67,7 +67,7 @@ fn a_modules_memory_is_taken_once_and_the_state_goes_on() {
     assert_eq!(accumulator::run(&mut session, &[0.0; 6])[..2], [1.0, 2.0]);
 }
 
-/// What a loaded model's session does, a compiled one does.
+/// A compiled session does the same as a loaded model's.
 #[test]
 fn runs_begin_go_on_and_end_as_those_of_loaded_models() -> Result<(), RunError> {
     let mut memory = several::Memory::new();
@@ -112,7 +112,7 @@ fn memory_that_does_not_fit_is_refused() {
     let given = SessionError::StateSize { needed: 0, given: 1 };
     assert_eq!(refused(arena, &mut [0]), Some(given));
     let mut longer = [0u128; 4];
-    // SAFETY: the bytes of an array of integers.
+    // SAFETY: any bytes of an array of integers are valid `u8`s.
     let (_, longer, _) = unsafe { longer.align_to_mut::<u8>() };
     assert_eq!(refused(&mut longer[..56], &mut []), None);
     assert_eq!(

@@ -24,7 +24,7 @@ const NETWORKS: [&str; 9] = [
 /// Targets whose kernels take steps in pieces, and one whose kernels know none.
 const TARGETS: [Target; 3] = [Target::CortexM4, Target::CortexM0, Target::Portable];
 
-/// What runs a model in both forms: three runs, the second step by step, the third half-way by steps. Bytes of the inputs follow from a number.
+/// Program that runs a model in both forms: three runs, the second step by step, the third half-way by steps. Bytes of the inputs follow from a number.
 const SAME: &str = "
 macro_rules! same {
     ($name:literal $compiled:ident $loaded:ident) => {{

@@ -1,4 +1,4 @@
-//! What users build with these tools: a package whose build script packs its network, and projects of `arenite new`.
+//! Projects that users build with these tools: a package whose build script packs its network, and projects of `arenite new`.
 
 mod sizes;
 
@@ -121,7 +121,7 @@ fn a_build_script_packs_again_on_change_and_cargo_shows_what_is_wrong() {
         good(&cargo(folder, &["run", "--quiet"])).trim(),
         format!("{class} digit-{class}!")
     );
-    // What the trace names counts as well: without its weights there is no model.
+    // Files that the trace names count as well: without its weights there is no model.
     let weights = folder.join("mlp.safetensors");
     let kept = fs::read(&weights).expect("readable");
     fs::write(&weights, &kept[..kept.len() - 4]).expect("written");

@@ -1,5 +1,5 @@
-//! What the smallest program with a network takes on every chip, beside the same network by the crate microflow: the same HAL, profile and toolchain.
-//! The table is `docs/footprint.md`'s.
+//! Size of the smallest program with a network on every chip, beside the same network by the crate microflow: the same HAL, profile and toolchain. The table is
+//! `docs/footprint.md`'s.
 
 use std::fmt::Write;
 use std::fs;

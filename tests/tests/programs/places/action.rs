@@ -134,7 +134,7 @@ fn the_action_fails_where_a_model_grows_or_does_not_fit() {
     fs::write(&limits, file.to_string()).expect("written");
     assert!(with(&[]).status.success());
 
-    // What does not fit, and what is no network, fail by name; the others are measured all the same.
+    // A model that does not fit, and a file that is no network, fail by name; the others are measured all the same.
     let two = [
         ("models", "none.tflite\nmlp.trace.json --target cortex-m4 --batch 64"),
         ("boards", "qemu:mps2-an386"),

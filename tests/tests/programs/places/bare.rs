@@ -158,7 +158,7 @@ pub(super) fn board(test: &str, core: &Core) -> Option<&'static Board> {
     }
 }
 
-/// What a program prints on a board.
+/// Runs a program on a board; returns the text that it prints.
 pub(super) fn run(board: &Board, program: &Path) -> String {
     let mut qemu = Command::new(find_program(board.qemu).expect("qemu, which is ready"));
     qemu.args(board.machine)

@@ -1,4 +1,4 @@
-//! What is compiled in each place, against stand-ins for its build system: compiled, linked, and run on a board. The real ones are not here.
+//! Code compiled in each place, against stand-ins for its build system: compiled, linked, and run on a board. The real ones are not here.
 
 use std::fs;
 use std::path::Path;

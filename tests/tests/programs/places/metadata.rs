@@ -1,4 +1,4 @@
-//! What GitHub, `cargo generate` and editors read at the root of the checkout, against their published rules.
+//! Files that GitHub, `cargo generate` and editors read at the root of the checkout, against their published rules.
 
 use std::fs;
 
@@ -112,7 +112,7 @@ fn the_action_is_one() {
         let found = keys(step_map, &step, &["name", "run", "shell"]);
         assert!(!found.contains(&"uses".to_owned()));
         assert_eq!(step_map["shell"].as_str(), Some("bash"));
-        // What comes from outside reaches a script through its environment alone.
+        // Values from outside reach a script through its environment alone.
         assert!(!step_map["run"].as_str().expect("a script").contains("${{"));
         ids.extend(step_map["id"].as_str().map(str::to_owned));
     }

@@ -48,7 +48,7 @@ fn the_documents_have_every_row() {
     }
 }
 
-/// What is built for a board or a chip has a library.
+/// Targets of boards and chips have a library.
 #[test]
 fn boards_and_chips_have_a_library() {
     let own = ["dsp", "mve", "rvv", "sme"];

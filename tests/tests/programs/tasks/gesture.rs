@@ -30,7 +30,7 @@ const PROGRAMS: [Program; 2] = [
     },
 ];
 
-/// What PyTorch sees in the windows, and how many it sees right.
+/// Returns the classes that PyTorch sees in the windows, and how many it sees right.
 fn expected() -> (Vec<usize>, usize) {
     let folder = root().join("tests/models/gestures");
     let logits: ndarray::ArrayD<f32> = ndarray_npy::read_npy(folder.join("test_logits.npy")).expect("a tracked file");

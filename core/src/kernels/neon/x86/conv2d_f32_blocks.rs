@@ -95,7 +95,7 @@ pub(super) unsafe fn run(of: &Convolution<'_>) {
         pixels: usize::from(window.batch) * oh * ow,
         last_bias,
     };
-    // SAFETY: the condition of `blocks` is that of this function.
+    // SAFETY: `blocks` has the contract of this function.
     unsafe {
         if of.fused {
             walk.blocks::<true>();
@@ -132,7 +132,7 @@ impl Walk<'_> {
             while block > TILE && !self.free(done, block) {
                 block /= 2;
             }
-            // SAFETY: the operands are those of `run`; the table has a place for every segment of the block, scratch for four windows.
+            // SAFETY: the operands are those of `run` (`# Safety`); the table has an address for every segment of `block <= most` pixels.
             unsafe {
                 if block >= TILE.min(self.pixels - done) && self.free(done, block) {
                     let copies = copies.as_mut_ptr().cast();
@@ -241,7 +241,7 @@ impl Walk<'_> {
                     for (line_of, row) in (top..top + kh as isize).enumerate() {
                         let to = copy.wrapping_add(line_of * run);
                         let numbers = if (row as usize) < ih { numbers } else { 0 };
-                        // SAFETY: `run` numbers of the copy, of which those inside the input are read there.
+                        // SAFETY: `copies` has room for a line of `run` numbers (fn docs); the `numbers` that lie inside the input are read there.
                         unsafe {
                             if numbers < run {
                                 to.write_bytes(0, run);

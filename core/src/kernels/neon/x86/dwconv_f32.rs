@@ -14,7 +14,7 @@ const TILE: usize = 4;
 /// As for [`super::depthwise_f32`]; the processor has AVX2 and FMA. `apart`: no output of the step overlaps its input or residual.
 #[target_feature(enable = "avx2,fma")]
 pub(super) unsafe fn run<const FUSED: bool>(args: *const DepthwiseF32, apart: bool) {
-    // SAFETY: `args` points to valid arguments with weights in the layout of `dwconv_f32::pack`: taps, channels and outputs below its numbers are the caller's.
+    // SAFETY: `args` is valid, with weights in the layout of `dwconv_f32::pack`: taps, channels and outputs below its numbers are valid (fn docs).
     unsafe {
         let args = &*args;
         let entries = core::slice::from_raw_parts(args.entries, args.taps);
@@ -74,7 +74,7 @@ unsafe fn block<const PIXELS: usize, const VECTORS: usize, const FUSED: bool>(
     pixel: usize,
     first: usize,
 ) {
-    // SAFETY: `first + 8 * VECTORS <= channels`: these channels' taps, weights, biases and outputs are the caller's.
+    // SAFETY: `first + 8 * VECTORS <= channels`: these channels' taps, weights, biases and outputs are valid (docs of `run`).
     unsafe {
         let channels = args.bytes / 4;
         let limits = Limits::new(args.limits);
@@ -113,7 +113,7 @@ unsafe fn block<const PIXELS: usize, const VECTORS: usize, const FUSED: bool>(
 /// As for [`run`].
 #[target_feature(enable = "avx2,fma")]
 unsafe fn four<const FUSED: bool>(args: &DepthwiseF32, pixel: usize, first: usize) {
-    // SAFETY: `first + 4 <= channels`: these channels' taps, weights, biases and outputs are the caller's.
+    // SAFETY: `first + 4 <= channels`: these channels' taps, weights, biases and outputs are valid (docs of `run`).
     unsafe {
         let channels = args.bytes / 4;
         let at = pixel * channels + first;

@@ -9,7 +9,7 @@ use super::requantize::{Stored, TABLE, bytes, parts, store, two};
 /// As for [`super::depthwise`]; the processor has AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn s8(args: *const Depthwise) {
-    // SAFETY: `args` points to valid arguments with weights in the layout of `dwconv_s8::pack`: taps, channels and outputs below its numbers are the caller's.
+    // SAFETY: `args` is valid, with weights in the layout of `dwconv_s8::pack`: taps, channels and outputs below its numbers are valid (fn docs).
     unsafe {
         let args = &*args;
         let stored = Stored::new(args.zero_point, args.low, args.high);

@@ -214,7 +214,7 @@ impl Tile {
     /// As for [`Tile::whole`] and [`Tile::part`]; one to [`TILE`] rows.
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn run<const FUSED: bool>(&self, rows: usize, channels: usize) {
-        // SAFETY: each arm has `rows` pixels; the condition of `of_width` is that of this function.
+        // SAFETY: each arm has `rows` pixels; `of_width` has the contract of this function.
         unsafe {
             match rows {
                 1 => self.of_width::<1, FUSED>(channels),

@@ -35,7 +35,7 @@ impl Group {
 /// As for [`crate::kernels::neon::gemm_s8::Matrix::multiply`].
 #[inline(always)]
 unsafe fn walk<const ROWS: usize>(args: &Product, mut tile: impl FnMut(*const i8, &Group, *mut i8)) {
-    // SAFETY: `number < args.tiles` and `group <= args.groups`: rows, packed groups and outputs are the caller's.
+    // SAFETY: `number < args.tiles` and `group <= args.groups`: rows, packed groups and outputs are valid (fn docs).
     unsafe {
         let steps = 4 * args.blocks + 2 * args.half;
         for number in 0..args.tiles {
@@ -104,7 +104,7 @@ unsafe fn four(x: *const i8) -> i32 {
 /// As for [`crate::kernels::neon::gemm_s8::Matrix::multiply`]; the processor has AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn avx2<const ROWS: usize>(args: *const Product) {
-    // SAFETY: `args` points to valid arguments; `walk` gives rows, groups and outputs that are the caller's, and `steps` fours of each row.
+    // SAFETY: `args` points to valid arguments; `walk` gives valid rows, groups and outputs (fn docs), and `steps` fours of each row.
     unsafe {
         let args = &*args;
         let steps = 4 * args.blocks + 2 * args.half;
@@ -138,7 +138,7 @@ pub(super) unsafe fn avx2<const ROWS: usize>(args: *const Product) {
 /// As for [`crate::kernels::neon::gemm_s8::Matrix::multiply`]; the processor has AVX-512 F, BW, VL and VNNI.
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) unsafe fn vnni<const ROWS: usize>(args: *const Product) {
-    // SAFETY: `args` points to valid arguments; `walk` gives rows, groups and outputs that are the caller's, and `steps` fours of each row.
+    // SAFETY: `args` points to valid arguments; `walk` gives valid rows, groups and outputs (fn docs), and `steps` fours of each row.
     unsafe {
         let args = &*args;
         let steps = 4 * args.blocks + 2 * args.half;
@@ -182,7 +182,7 @@ unsafe fn sum(x: *const i8, count: usize) -> i32 {
     let (ones, mut sums, mut at) = (_mm512_set1_epi8(1), _mm512_setzero_si512(), 0);
     while at < count {
         let lanes = u64::MAX >> 64usize.saturating_sub(count - at);
-        // SAFETY: what is masked out is not read.
+        // SAFETY: the mask has the lanes below `count - at` alone, which are readable at `x` (fn docs); masked lanes are not read.
         let bytes = unsafe { _mm512_maskz_loadu_epi8(lanes, x.add(at)) };
         sums = _mm512_dpbusd_epi32(sums, ones, bytes);
         at += 64;

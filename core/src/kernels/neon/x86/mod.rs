@@ -1,6 +1,9 @@
 //! The loops for x86-64 hosts, by what the processor has: AVX2, and the dot products of AVX-512 (VNNI) for int8. The same layouts and the same bits as
 //! `portable`, which is what a processor without AVX2 runs: sums of f32 are rounded after every product there and here, in one order, so that nothing that is
 //! computed from them depends on the processor. Only a session that allows it (`Session::allow_fused`) has products fused with their sums.
+//!
+//! # Safety of all loops
+//! `args` points to arguments whose pointers are valid for what their fields describe (`args.rs`), with constants in the layout of the kernel's `pack`.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -18,7 +21,7 @@ use crate::kernels::x86::Level;
 pub(in crate::kernels) use conv2d_f32_blocks::Convolution;
 
 pub(in crate::kernels) unsafe fn depthwise(args: *const Depthwise) {
-    // SAFETY: the loops ask of `args` what this function asks; the processor has AVX2 where it is used.
+    // SAFETY: the loops have the contract of this function; the processor has AVX2 where it is used.
     unsafe {
         match Level::get() {
             Level::Portable => portable::depthwise(args),
@@ -29,7 +32,7 @@ pub(in crate::kernels) unsafe fn depthwise(args: *const Depthwise) {
 
 /// `apart`: no output of the step overlaps its input or residual. `fused`: products may be fused with their sums.
 pub(in crate::kernels) unsafe fn depthwise_f32(args: *const DepthwiseF32, apart: bool, fused: bool) {
-    // SAFETY: the loops ask of `args` what this function asks; the processor has AVX2 and FMA where they are used.
+    // SAFETY: the loops have the contract of this function; the processor has AVX2 and FMA where they are used.
     unsafe {
         match Level::get() {
             Level::Portable => portable::depthwise_f32(args),
@@ -46,7 +49,7 @@ pub(in crate::kernels) unsafe fn depthwise_f32(args: *const DepthwiseF32, apart:
 pub(in crate::kernels) unsafe fn convolution_f32(of: &Convolution<'_>) -> bool {
     match Level::get() {
         Level::Portable => return false,
-        // SAFETY: the condition of `run` is that of this function; the processor has AVX2 and FMA at these levels.
+        // SAFETY: `run` has the contract of this function; the processor has AVX2 and FMA at these levels.
         Level::Avx2 | Level::Vnni => unsafe { conv2d_f32_blocks::run(of) },
     }
     true
@@ -57,7 +60,7 @@ pub(in crate::kernels) unsafe fn convolution_f32(of: &Convolution<'_>) -> bool {
 /// # Safety
 /// As for [`super::gemm_s8::Matrix::multiply`].
 pub(in crate::kernels) unsafe fn dots<const ROWS: usize>(args: *const Product) {
-    // SAFETY: the loops ask of `args` what this function asks; the processor has the instructions of its level.
+    // SAFETY: the loops have the contract of this function; the processor has the instructions of its level.
     unsafe {
         match Level::get() {
             Level::Portable => super::gemm_s8_portable::rows::<false, 4>(args, ROWS),

@@ -133,7 +133,7 @@ pub(super) unsafe fn two(table: *const u8, second: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) unsafe fn parts(table: *const u8, second: usize) -> [__m256i; 3] {
-    // SAFETY: shifts left, mantissas and shifts right are sixteen bytes each, of both fours, which the caller guarantees.
+    // SAFETY: shifts left, mantissas and shifts right are sixteen bytes each, of both fours, which this function's contract guarantees.
     unsafe {
         [
             two(table, second),

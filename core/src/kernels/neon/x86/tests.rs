@@ -32,7 +32,7 @@ type Tiles = unsafe fn(*const Product);
 /// # Safety
 /// As for [`dots`].
 unsafe fn plain(args: *const Product) {
-    // SAFETY: `crate::kernels::neon::gemm_s8_portable::rows` asks of its arguments what this function asks of the same.
+    // SAFETY: `crate::kernels::neon::gemm_s8_portable::rows` has the contract of this function, and gets the same arguments.
     unsafe { crate::kernels::neon::gemm_s8_portable::rows::<false, 4>(args, 4) }
 }
 
@@ -100,7 +100,7 @@ fn products_are_the_portable_ones() {
                 low: -101,
                 high: 120,
             };
-            // SAFETY: all rows, weights and outputs are there.
+            // SAFETY: `x`, the weights and `out` were made with all rows, groups and outputs of `args`, and outlive the call.
             unsafe { tile(&args) };
             out
         };
@@ -148,7 +148,7 @@ fn depthwise_ones_are_the_portable_ones() {
                 low: -120,
                 high: 99,
             };
-            // SAFETY: all taps, weights and outputs are there.
+            // SAFETY: the input, the table, the weights and `out` were made with all taps and channels of `args`, and outlive the call.
             unsafe { loops(&args) };
             out
         };

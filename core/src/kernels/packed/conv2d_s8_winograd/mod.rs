@@ -120,7 +120,7 @@ impl Kernel for S8 {
             weights: weights.as_ptr(),
             tiles: scratch.as_mut_ptr().cast(),
         };
-        // SAFETY: the lengths are those of the window and of `needs`, and the records are valid.
+        // SAFETY: input and output were taken with the window's lengths, weights and scratch with those of `needs`; the records were read as valid ones.
         unsafe { step.run(input.as_ptr(), output.as_mut_ptr()) };
         limit(output, op.clamp);
         Some(())
@@ -188,7 +188,7 @@ fn is_packed(block: &[i16], records: &[Record], inputs: usize) -> bool {
     let varies: [bool; LANES] = core::array::from_fn(varies);
     block.len() == POINTS * row
         && (0..row).all(|at| {
-            // SAFETY: within the block, whose length was compared.
+            // SAFETY: `p < POINTS` and `at < row`: within the block's `POINTS * row` elements, as just compared.
             let points = core::array::from_fn(|p| unsafe { *block.as_ptr().add(p * row + at) });
             match varies.get(at % LANES) {
                 Some(true) => transform::is_of_bytes(&points),
@@ -237,7 +237,7 @@ impl Convolution<'_> {
         let [height, width, channels] = window.input.map(usize::from);
         let [out_height, out_width, out_channels] = window.output.map(usize::from);
         let [top, left] = window.padding.map(usize::from);
-        // SAFETY: the border's pixel lies behind the tiles.
+        // SAFETY: `needs` counts a pixel of `channels` bytes behind the `channels * POINTS * TILES` elements of the tiles.
         let border = unsafe {
             let border = self.tiles.add(channels * POINTS * TILES).cast::<i8>();
             (0..channels).for_each(|i| border.add(i).write(self.op.input_zero_point));
@@ -261,12 +261,12 @@ impl Convolution<'_> {
                 for tile in 0..TILES {
                     let x = x + 2 * tile.min(count - 1);
                     let pixels = core::array::from_fn(|i| core::array::from_fn(|j| place(y + i, x + j)));
-                    // SAFETY: pixels of the image or of the border; the tile is within scratch.
+                    // SAFETY: `place` gives pixels of the image or the border's; `tile < TILES`, one of the tiles in scratch.
                     unsafe { transform::inputs(&pixels, channels, self.tiles.add(tile)) };
                 }
                 let out = image_out.wrapping_add((y * out_width + x) * out_channels);
                 let sizes = [(out_height - y).min(2), (out_width - x).min(2 * TILES)];
-                // SAFETY: so many rows and columns of outputs are in the image.
+                // SAFETY: `y < out_height` and `x < out_width`, and `sizes` are the rows and columns that are left from there, at most.
                 unsafe { self.channels(out, sizes) };
                 x += 2 * count;
                 if x >= out_width {
@@ -289,7 +289,7 @@ impl Convolution<'_> {
             let (mut upper, mut lower) = ([0; SUMS], [0; SUMS]);
             let mut products = [0; 4 * LANES * TILES];
             for row in 0..4 {
-                // SAFETY: a row of both tiles, and the weights of its four points.
+                // SAFETY: `row < 4` of the tiles in scratch; `weights` has four rows of points for each block of records, which are taken in order (`needs`).
                 unsafe {
                     loops::products(self.tiles.add(row * 4 * TILES), weights, channels, &mut products);
                     weights = weights.add(4 * LANES * channels);
@@ -303,7 +303,7 @@ impl Convolution<'_> {
             }
             let [(upper, _), (lower, _)] = [&upper, &lower].map(|sums| sums.as_chunks::<{ 2 * TILES }>());
             for (record, (upper, lower)) in block.iter().zip(upper.iter().zip(lower)) {
-                // SAFETY: a valid record's place is below the output's channels; rows and columns are in the image.
+                // SAFETY: a valid record's place is below the output's channels; `out` takes `rows` rows of `columns` pixels (fn docs).
                 unsafe {
                     let out = out.add((record[2] as u32 >> 16) as usize);
                     self.store(record, upper, columns, out);
@@ -332,7 +332,7 @@ impl Convolution<'_> {
                 0 => self.rounding.apply(acc, multiplier, code, addend),
                 _ => requantize::general(acc, record, zero_point, [i8::MIN, i8::MAX]),
             };
-            // SAFETY: so many pixels.
+            // SAFETY: `out` is at one of the `columns` pixels that it takes (fn docs).
             unsafe { out.write(value) };
             out = out.wrapping_add(stride);
         }

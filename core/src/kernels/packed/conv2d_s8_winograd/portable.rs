@@ -20,7 +20,7 @@ pub(super) unsafe fn products(
         for c in 0..channels {
             for (lane, sums) in sums.as_chunks_mut::<TILES>().0.iter_mut().enumerate() {
                 for (tile, sum) in sums.iter_mut().enumerate() {
-                    // SAFETY: of the point's channel.
+                    // SAFETY: `point < 4`, `c < channels`, `tile < 2` and `lane < 4`: inside `[channels, 16, 2]` and `[4, channels, 4]` (fn docs).
                     let (x, w) = unsafe {
                         let x = *tiles.add((c * POINTS + point) * TILES + tile);
                         (x, *weights.add((point * channels + c) * LANES + lane))

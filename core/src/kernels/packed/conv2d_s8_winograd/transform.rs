@@ -18,11 +18,11 @@ pub(super) unsafe fn inputs(pixels: &[[*const i8; 4]; 4], channels: usize, tile:
     let [top, upper, lower, bottom] = pixels;
     for c in 0..channels {
         let row = |pixels: &[*const i8; 4]| {
-            // SAFETY: a byte of each pixel.
+            // SAFETY: `c < channels`, the bytes of each pixel (fn docs).
             points(pixels.map(|pixel| i32::from(unsafe { *pixel.add(c) })))
         };
         let store = |i: usize, j: usize, value: i32| {
-            // SAFETY: within the tile.
+            // SAFETY: `i < 4`, `j < 4` and `c < channels`: every other element of `channels` times 16 pairs (fn docs).
             unsafe { tile.add((c * POINTS + i * 4 + j) * TILES).write(value as i16) }
         };
         // Two rows are held, the others pass by: more do not fit the registers.
@@ -141,7 +141,7 @@ mod tests {
         fn products_of_points_are_the_convolution(kernel: [i8; 9], input: [i8; 16]) {
             let mut tile = [0_i16; POINTS * TILES];
             let pixels = core::array::from_fn(|i| core::array::from_fn(|j| &raw const input[4 * i + j]));
-            // SAFETY: 16 pixels of one channel, and a tile's room.
+            // SAFETY: `pixels` are 16 bytes of `input`, one channel each, and `tile` has `POINTS * TILES` elements.
             unsafe { inputs(&pixels, 1, tile.as_mut_ptr()) };
             let points = weights(&kernel);
             let product = |i: usize, j: usize| i32::from(points[4 * i + j]) * i32::from(tile[(4 * i + j) * TILES]);

@@ -71,7 +71,7 @@ impl<'a> Rows<'a> {
     #[inline(always)]
     pub(super) unsafe fn multiply(&mut self, out: *mut i8, count: usize, pieces: u32) {
         self.job.out = out;
-        // SAFETY: the conditions of `four` and `some` are those of this function (points 1 to 3); with one pixel the stride is 0, so that `four` writes the one
+        // SAFETY: `four` and `some` have the contract of this function (points 1 to 3); with one pixel the stride is 0, so that `four` writes the one
         // pixel at `out`.
         unsafe {
             match count {

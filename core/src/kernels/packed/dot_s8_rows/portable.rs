@@ -22,7 +22,7 @@ pub(in super::super) unsafe fn rows(
     debug_assert_ne!(at, job.end, "the loops of cores take the first record unseen");
     let (mut w, mut at) = (w, at);
     while at != job.end {
-        // SAFETY: `at` is within the records, `w` its row.
+        // SAFETY: `at != job.end`, a valid record; `w` has its row of `inputs` bytes, and `x` two words for each (fn docs).
         let (record, sums) = unsafe { (*at, in_blocks(x, w, job.inputs, (*at)[0], (*at)[2])) };
         let [_, multiplier, code] = record;
         if code & GENERAL != 0 {
@@ -36,10 +36,10 @@ pub(in super::super) unsafe fn rows(
                 0 => requantize::short(sum, multiplier, code, addend),
                 _ => requantize::single(sum, multiplier, job.left.wrapping_sub(1), code, addend),
             };
-            // SAFETY: a valid record's place is below `stride`.
+            // SAFETY: `pixel < 4`, and a valid record's place is below `stride`: `out` takes four pixels of as many bytes (fn docs).
             unsafe { *job.out.add(pixel * job.stride + (code as u32 >> 16) as usize) = value };
         }
-        // SAFETY: one more row and record, or their ends.
+        // SAFETY: `at` was one of the records and `w` its row: one more of each is in bounds, or their end.
         (w, at) = unsafe { (w.add(job.inputs), at.add(1)) };
     }
     at
@@ -54,7 +54,7 @@ unsafe fn in_blocks(x: *const i32, w: *const i8, inputs: usize, bias: i32, code:
     if code & CONSTANT != 0 {
         return [bias; 4];
     }
-    // SAFETY: each arm is the block that `code` names, which divides `inputs`; the caller guarantees the words at `x` and the bytes at `w`.
+    // SAFETY: each arm is the block that `code` names, which divides `inputs`; this function's contract guarantees the words at `x` and the bytes at `w`.
     unsafe {
         match code & BLOCK {
             BLOCK2 => accumulate::<2>(x, w, inputs, bias),

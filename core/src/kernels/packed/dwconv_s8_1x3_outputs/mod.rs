@@ -38,6 +38,6 @@ pub(super) const fn leap(slides: bool) -> usize {
 /// Every tap of every window is readable, and every output writable; `weights` has a byte for each tap.
 #[inline(always)]
 pub(super) unsafe fn dwconv_1x3(job: &mut Dwconv1x3Args) {
-    // SAFETY: the condition of the core's loop is that of this function.
+    // SAFETY: the core's loop has the contract of this function.
     unsafe { loops::dwconv_1x3(job) };
 }

@@ -34,7 +34,7 @@ unsafe fn lines<const SLIDES: bool, const SHORT: bool>(job: &mut Dwconv1x3Args) 
         loop {
             let (mut sums, mut w) = ([job.bias; 3], job.weights);
             while w != job.weights_end {
-                // SAFETY: a row of taps of each window, and its weights.
+                // SAFETY: `w` is before the end of the channel's weights, and `x` at the same row of taps of the group's three windows (fn docs).
                 (sums, x, w) = unsafe {
                     if SLIDES {
                         slide(job, sums, x, w)
@@ -50,7 +50,7 @@ unsafe fn lines<const SLIDES: bool, const SHORT: bool>(job: &mut Dwconv1x3Args) 
                 } else {
                     requantize::single(sum, job.multiplier, bits, job.code, job.addend)
                 };
-                // SAFETY: an output of the channel.
+                // SAFETY: `out` is at the output of one of the group's three windows (fn docs).
                 unsafe { *out = value };
                 out = out.wrapping_add(job.stride);
             }
@@ -78,7 +78,7 @@ unsafe fn slide(
     w: *const i8,
 ) -> ([i32; 3], *const i8, *const i8) {
     let right = job.right;
-    // SAFETY: `x` is at a tap of the row's windows, or at one of its weights; the caller guarantees all of them.
+    // SAFETY: `x` is at a tap of the row's windows, or at one of its weights; this function's contract guarantees all of them.
     let at = |x: *const i8| unsafe { i32::from(*x) };
     let (mut first, mut second) = (at(x), at(x.wrapping_add(right)));
     let (mut x, mut w) = (x.wrapping_add(right.wrapping_mul(2)), w);
@@ -118,7 +118,7 @@ unsafe fn row(job: &Dwconv1x3Args, mut sums: [i32; 3], x: *const i8, w: *const i
     let (mut x, mut w) = (x, w);
     let [mut y, mut z] = [x.wrapping_add(job.next), x.wrapping_add(job.next.wrapping_mul(2))];
     for _ in 0..job.leaps.wrapping_add(job.rest) {
-        // SAFETY: a weight, and a tap of each window.
+        // SAFETY: `w` is at a weight of the row, and `x`, `y` and `z` at its tap in each of the three windows (fn docs).
         let (weight, taps) = unsafe { (i32::from(*w), [*x, *y, *z]) };
         for (sum, tap) in sums.iter_mut().zip(taps) {
             *sum = sum.wrapping_add(weight.wrapping_mul(tap.into()));

@@ -46,7 +46,7 @@ const _: () = assert!(FLIP == 0x80 && size_of::<Frame>() == 104);
 /// The plane holds every window, and `out` takes every output; `weights` has nine bytes.
 #[inline(always)]
 pub(in super::super) unsafe fn dwconv_3x3_plane(plane: &Dwconv3x3PlaneArgs, stride: usize) {
-    // SAFETY: nine weights.
+    // SAFETY: `i < 9`, the channel's weights (fn docs).
     let weights: [i32; 9] = core::array::from_fn(|i| i32::from(unsafe { *plane.weights.add(i) }));
     let [low, middle, high] = match plane.code >> 8 {
         0 => [plane.multiplier & 0xffff, plane.multiplier >> 16, 1 << 14],

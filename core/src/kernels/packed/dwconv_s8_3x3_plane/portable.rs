@@ -27,7 +27,7 @@ unsafe fn rows<const STRIDE: usize>(plane: &Dwconv3x3PlaneArgs) {
         0 => requantize::short(sum, plane.multiplier, plane.code, plane.addend),
         left => requantize::single(sum, plane.multiplier, left as u32 - 1, plane.code, plane.addend),
     };
-    // SAFETY: nine weights.
+    // SAFETY: `i < 9`, the channel's weights (fn docs).
     let weights: [i32; 9] = core::array::from_fn(|i| i32::from(unsafe { *plane.weights.add(i) }));
     while taps != plane.end {
         for group in 0..=plane.groups / 2 {
@@ -40,7 +40,7 @@ unsafe fn rows<const STRIDE: usize>(plane: &Dwconv3x3PlaneArgs) {
             let mut sums = [plane.bias; 3];
             for (row, weights) in weights.as_chunks::<3>().0.iter().enumerate() {
                 for column in 0..(count - 1) * STRIDE + 3 {
-                    // SAFETY: three windows of the plane.
+                    // SAFETY: `row < 3`, and `column` is one of the columns under the `count` windows at `taps`, which the plane holds (fn docs).
                     let tap = i32::from(unsafe { *taps.add(row * plane.pitch + column) });
                     for (o, sum) in sums.iter_mut().enumerate() {
                         if let Some(w) = column.checked_sub(o * STRIDE).and_then(|at| weights.get(at)) {
@@ -50,7 +50,7 @@ unsafe fn rows<const STRIDE: usize>(plane: &Dwconv3x3PlaneArgs) {
                 }
             }
             for sum in sums.into_iter().take(count) {
-                // SAFETY: an output of the channel.
+                // SAFETY: `out` is at the output of one of the `count` windows (fn docs).
                 unsafe { *out = finish(sum) };
                 out = out.wrapping_add(plane.stride);
             }

@@ -13,7 +13,7 @@ use crate::kernels::packed::requantize;
 #[inline(always)]
 pub(in super::super) unsafe fn dwconv_single_output(job: &mut DwconvSingleOutputArgs) {
     debug_assert_ne!(job.records, job.end, "the loops of cores take the first record unseen");
-    // SAFETY: `job.records` is one of the records, which the caller guarantees, or their end, where it is not read on.
+    // SAFETY: `job.records` is one of the records, which this function's contract guarantees, or their end, where it is not read on.
     while let Some(&[bias, multiplier, code]) = unsafe { job.records.as_ref() }.filter(|_| job.records != job.end) {
         if code & (CONSTANT | GENERAL) != 0 {
             return;
@@ -21,14 +21,14 @@ pub(in super::super) unsafe fn dwconv_single_output(job: &mut DwconvSingleOutput
         let (mut sum, mut x, mut w) = (bias, job.x, job.weights);
         for _ in 0..job.rows {
             for _ in 0..job.columns {
-                // SAFETY: a tap, and its weight.
+                // SAFETY: `x` is at one of the `rows * columns` taps of the channel's window, and `w` at its weight (fn docs).
                 sum = sum.wrapping_add(unsafe { i32::from(*x) * i32::from(*w) });
                 (x, w) = (x.wrapping_add(job.right), w.wrapping_add(1));
             }
             x = x.wrapping_add(job.down);
         }
         let addend = requantize::addend(job.twice, code);
-        // SAFETY: the channel's output.
+        // SAFETY: `job.out` is the output of the channel of `job.records`, which is before the end (fn docs).
         unsafe {
             *job.out = if code & SINGLE == 0 {
                 requantize::short(sum, multiplier, code, addend)

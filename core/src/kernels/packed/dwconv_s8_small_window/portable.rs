@@ -41,7 +41,7 @@ unsafe fn sum(job: &DwconvSmallWindowArgs, x: *const i8) -> i32 {
     let [[_, mut sum], ..] = job.taps;
     for (i, &[weight, at]) in job.taps.iter().take(job.count).enumerate() {
         let at = if i == 0 { 0 } else { at as isize };
-        // SAFETY: a tap of the window.
+        // SAFETY: `at` is the offset of one of the window's `job.count` taps, which are readable (fn docs).
         sum = sum.wrapping_add(weight.wrapping_mul(unsafe { i32::from(*x.wrapping_offset(at)) }));
     }
     sum

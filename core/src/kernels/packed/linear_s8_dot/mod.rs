@@ -75,7 +75,7 @@ pub(super) unsafe fn sums(words: *const i32, x: *const i8, inputs: usize, number
 /// As for [`sums`], with one word for each input; `number` is neither 2 nor 5.
 #[inline(always)]
 pub(super) unsafe fn narrow(words: *const i32, x: *const i8, inputs: usize, how: (u32, usize), sums: &mut [i32; 4]) {
-    // SAFETY: each arm is the block of `number`, which divides `inputs`; the caller guarantees a word and a byte for each input.
+    // SAFETY: each arm is the block of `number`, which divides `inputs`; this function's contract guarantees a word and a byte for each input.
     unsafe {
         match how {
             (0, _) => loops::narrow_by_4(words, x, inputs, sums),
@@ -92,6 +92,6 @@ pub(super) unsafe fn narrow(words: *const i32, x: *const i8, inputs: usize, how:
 #[cold]
 #[inline(never)]
 unsafe fn by_3(words: *const i32, x: *const i8, inputs: usize, sums: &mut [i32; 4]) {
-    // SAFETY: three divides `inputs`; the caller guarantees two words and a byte for each.
+    // SAFETY: three divides `inputs`; this function's contract guarantees two words and a byte for each.
     *sums = unsafe { accumulate::<3>(words, x, inputs, 0) };
 }

@@ -19,12 +19,12 @@ pub(super) unsafe fn unpack(
     skip: usize,
 ) -> *mut i32 {
     let (mut a, mut b, mut c, mut d, mut words) = (a, b, c, d, words);
-    // SAFETY: `at` is below the bytes that are left.
+    // SAFETY: `at` is below the bytes of the line that are left, which are readable at each place (fn docs).
     let pair = |x: *const i8, y: *const i8, at: usize| unsafe {
         i32::from(*x.add(at)).wrapping_add(i32::from(*y.add(at)) << 16)
     };
     macro_rules! take {
-        // SAFETY: so many bytes are left at all four places, and words for them.
+        // SAFETY: `$count` bytes of the line are left at all four places, and `words` takes two words for each (fn docs).
         ($count:literal: $($at:literal)*) => { unsafe {
             $(
                 words.add(2 * $at).write(pair(a, b, $at));

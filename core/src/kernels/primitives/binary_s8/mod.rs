@@ -78,7 +78,7 @@ impl ProductS8 {
             let vector = self.vector.with_zeros(zeros);
             match steps {
                 [1, 1] => {
-                    // SAFETY: a line's elements lie inside the operands.
+                    // SAFETY: `walk` calls the closure with lines inside the operands; neighbours in both (steps 1).
                     return walk(loops, output, a, b, |line| unsafe {
                         mve::products_s8(line.a, line.b, line.output, line.count, &vector);
                     });
@@ -94,7 +94,7 @@ impl ProductS8 {
             }
         }
         match steps {
-            // SAFETY: a line's elements lie inside the operands.
+            // SAFETY: `walk` calls the closure with lines inside the operands; neighbours in both (steps 1).
             [1, 1] if dsp => walk(loops, output, a, b, |line| unsafe {
                 fours::<false>(line, zeros, rescale);
             }),
@@ -168,7 +168,7 @@ unsafe fn fours<const CONSTANT: bool>(line: Line<i8, i8, i8>, zeros: [i8; 2], re
         y = y.wrapping_add(4);
     }
     for i in 0..count % 4 {
-        // SAFETY: the line's last elements.
+        // SAFETY: `i < count % 4`, the elements that remain of the line (point 1); of `b` the same, or its single element.
         unsafe {
             let w = if CONSTANT { b.read() } else { b.wrapping_add(i).read() };
             y.wrapping_add(i).write(of(a.wrapping_add(i).read(), w, zeros, rescale));
@@ -210,10 +210,10 @@ impl ProductS16 {
         let line = if line.steps[0] == 0 { line.swapped() } else { line };
         #[cfg(kernel_isa = "mve")]
         match line.steps {
-            // SAFETY: a line's elements lie inside the operands.
+            // SAFETY: `walk` makes lines inside the operands alone; neighbours in both (steps 1).
             [1, 1] => return unsafe { mve::products_s16(line.a, line.b, line.output, line.count, &self.vector) },
             [1, 0] => {
-                // SAFETY: a line's elements lie inside the operands, and a line has at least one element of `b`.
+                // SAFETY: `walk` makes lines inside the operands alone; neighbours in `a` (step 1), and at least one element of `b`.
                 return unsafe {
                     let vector = self.vector.by(i32::from(line.b.read()));
                     mve::scaled_s16(line.a, line.output, line.count, &vector)
@@ -304,7 +304,7 @@ impl SumS16 {
             } else {
                 mve::sums_s16
             };
-            // SAFETY: a line's elements lie inside the operands.
+            // SAFETY: `walk` makes lines inside the operands alone; neighbours in both (steps 1).
             return unsafe { f(line.a, line.b, line.output, line.count, &self.vector) };
         }
         let half = |x: i16| i32::from(x) << 14;
@@ -359,7 +359,7 @@ pub(in crate::kernels) mod tests {
         run: impl Fn(&[Loop], Dst<'_, T>, Src<'_, T>, Src<'_, T>) -> Option<()>,
     ) -> Vec<T> {
         let memory: Vec<Cell<u64>> = std::vec![Cell::new(0); 64];
-        // SAFETY: bytes of the words, which are aligned for any element.
+        // SAFETY: 64 words of eight bytes are 512 cells of a byte, aligned for any element and borrowed as long as the view.
         let bytes = unsafe { core::slice::from_raw_parts(memory.as_ptr().cast::<Cell<u8>>(), 512) };
         let output = Dst::<T>::from_cells(&bytes[..3 * count as usize * size_of::<T>()]).unwrap();
         let [a_step, b_step] = steps;

@@ -67,7 +67,7 @@ impl SumS8 {
     fn line(&self, line: Line<i8, i8, i8>) {
         #[cfg(kernel_isa = "mve")]
         if let ([0 | 1, 1] | [1, 0], true) = (line.steps, line.count > 1) {
-            // SAFETY: a line has an element of each operand, and all of its elements lie inside them.
+            // SAFETY: `walk` makes lines inside the operands alone, with an element of each at least.
             return unsafe { self.vectors(line) };
         }
         // The output may alias anything, for all that a compiler knows: copies of the fields stay in registers.
@@ -79,7 +79,7 @@ impl SumS8 {
         } = *self;
         let narrow = |sum: i32| rescale.apply(sum).clamp(-128, 127) as i8;
         let signed = |b: i32| (b ^ minus).wrapping_sub(minus);
-        // SAFETY: a line has an element of each operand.
+        // SAFETY: `walk` makes lines with an element of each operand at least.
         let (first, second) = unsafe { (line.a.read(), line.b.read()) };
         match line.steps {
             [_, 0] => {
@@ -136,7 +136,7 @@ pub(crate) fn extremes_s8(
     let larger = |a, b| extreme::<i8>(smaller)(a, b) as i8;
     walk(loops, output, a, b, |line| {
         if cfg!(kernel_isa = "dsp") && line.steps == [1, 1] {
-            // SAFETY: a line's elements lie inside the operands.
+            // SAFETY: `walk` calls the closure with lines inside the operands; neighbours in both (steps 1).
             unsafe { words(line, order_mask(smaller) as u32) }.each(larger);
         } else {
             line.each(larger);
@@ -252,7 +252,7 @@ mod tests {
                     let found = written(&a, &b, count, steps, |loops, y, a, b| extremes_s8(loops, y, a, b, smaller));
                     prop_assert!(found.into_iter().map(i32::from).eq(expected), "{:?}", steps);
                     let mask = if smaller { u32::MAX } else { 0 };
-                    // SAFETY: a line's elements lie inside the operands.
+                    // SAFETY: `walk` calls the closure with lines inside the operands; `written` is given it where both steps are 1.
                     let line = |line: Line<i8, i8, i8>| unsafe { words(line, mask) }.each(of);
                     if steps == [1, 1] {
                         let found = written(&a, &b, count, steps, |loops, y, a, b| walk(loops, y, a, b, line));

@@ -126,7 +126,7 @@ unsafe fn depth_multiplier(
     let filter = under.filter.wrapping_div(multiplier);
     for first in 0..multiplier {
         let weights = weights.wrapping_add(filter.wrapping_mul(first));
-        // SAFETY: `first < multiplier`, and the caller guarantees taps, records and outputs of all channels, those `multiplier` apart among them.
+        // SAFETY: `first < multiplier`, and the contract guarantees taps, records and outputs of all channels, those `multiplier` apart among them.
         unsafe { plain(x, weights, channels, [first, multiplier], under, y) };
     }
 }
@@ -185,7 +185,7 @@ unsafe fn plain(
 #[inline(never)]
 unsafe fn one(x: *const i16, weights: *const i8, under: &Under) -> i32 {
     let mut sum = [0];
-    // SAFETY: the block is the one channel whose taps the caller guarantees.
+    // SAFETY: the block is the one channel whose taps this function's contract guarantees.
     unsafe { block(x, weights, under, &mut sum) };
     let [sum] = sum;
     sum
@@ -202,7 +202,7 @@ unsafe fn block<const N: usize>(x: *const i16, weights: *const i8, under: &Under
         let end = w.wrapping_add(under.columns);
         while w < end {
             for (channel, sum) in found.iter_mut().enumerate() {
-                // SAFETY: tap `w` of channel `channel < N`, and its input; the caller guarantees the taps of `N` channels.
+                // SAFETY: tap `w` of channel `channel < N`, and its input; this function's contract guarantees the taps of `N` channels.
                 let (x, w) = unsafe {
                     (
                         x.add(channel).read(),
@@ -227,7 +227,7 @@ unsafe fn block<const N: usize>(x: *const i16, weights: *const i8, under: &Under
 #[cfg(not(kernel_isa = "armv7m"))]
 #[inline(never)]
 unsafe fn block_of_many(x: *const i16, weights: *const i8, under: &Under, sums: &mut [i32; BLOCK]) {
-    // SAFETY: the caller guarantees the taps of `BLOCK` channels, as `block` requires.
+    // SAFETY: this function's contract guarantees the taps of `BLOCK` channels, as `block` requires.
     unsafe { block(x, weights, under, sums) };
 }
 
@@ -239,7 +239,7 @@ unsafe fn block_of_many(x: *const i16, weights: *const i8, under: &Under, sums: 
 #[inline(always)]
 unsafe fn block_of_many(x: *const i16, weights: *const i8, under: &Under, sums: &mut [i32; BLOCK]) {
     if under.rows > 0 && under.columns > 0 {
-        // SAFETY: rows and columns are not 0, and the caller guarantees the taps of `BLOCK` channels.
+        // SAFETY: rows and columns are not 0, and this function's contract guarantees the taps of `BLOCK` channels.
         unsafe { mainline::four(x, weights, under, sums) };
     }
 }

@@ -124,7 +124,7 @@ pub(super) unsafe extern "C" fn dots(args: *const Dots) {
         "vadd.f32 s8, s8, s14",
         "vadd.f32 s0, s0, s7",
         "vadd.f32 s8, s8, s15",
-        // What is left over has sums of its own, from the first product on.
+        // The remaining elements have sums of their own, from the first product on.
         "30: ands lr, r7, #7",
         "beq 60f",
         "vldmia r0!, {{s16}}",

@@ -111,7 +111,7 @@ impl Matrices<'_> {
                 if rows.wrapping_sub(r) == 1 {
                     dots.stride = 0;
                 }
-                // SAFETY: the last row of `w` with two rows of `x`, or with the last one twice.
+                // SAFETY: `dots.x` is the last row of `w`, `dots.w` row `r < rows` of `x` and the next one, or itself (stride 0); `found` has two.
                 unsafe { fpu::dots(&dots) };
                 for (i, found) in found.into_iter().enumerate().take(rows.wrapping_sub(r)) {
                     let at = r.wrapping_add(i).wrapping_mul(outputs).wrapping_add(last);

@@ -60,7 +60,7 @@ pub(crate) fn dots(
     }
     let x = x.as_ptr().wrapping_add(start);
     let rows = rows.map(|row| weights.as_ptr().wrapping_add(row));
-    // SAFETY: the lines lie inside both, as just checked.
+    // SAFETY: `fit` has found all lines inside `x` from `start` on and inside `weights` from each row on; none is empty.
     Some(unsafe { sums(x, rows, &lines) })
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn block<const N: usize>(x: Src<'_, i16>, weights: &[i8], count: usiz
         let args = line.in_fours();
         for found in sums.as_chunks_mut::<4>().0.iter_mut().take(count / 4) {
             let rows = [0, 1, 2, 3].map(|i| row.wrapping_add(len.wrapping_mul(i)));
-            // SAFETY: rows of the weights, which have as many as the count.
+            // SAFETY: four of `count` rows of `len` elements, which `weights` holds, as just checked; `found` has four elements.
             unsafe { loops::fours(x, rows.as_ptr(), &args, found.as_mut_ptr()) };
             row = row.wrapping_add(len.wrapping_mul(4));
         }
@@ -95,7 +95,7 @@ pub(crate) fn block<const N: usize>(x: Src<'_, i16>, weights: &[i8], count: usiz
         let step = |i: usize| if left > i { len } else { 0 };
         let second = row.wrapping_add(step(1));
         let third = second.wrapping_add(step(2));
-        // SAFETY: rows of the weights, which have as many as the count, as just checked.
+        // SAFETY: rows below `count`, of `len` elements each, which `weights` holds, as just checked.
         *found = unsafe { self::sums(x, [row, second, third, third.wrapping_add(step(3))], &line) };
         if left <= 4 {
             break;
@@ -115,7 +115,7 @@ pub(crate) unsafe fn sums(x: *const i16, rows: [*const i8; 4], lines: &StridedLi
     {
         let (mut x, mut rows, mut sums) = (x, rows, [0; 4]);
         for _ in 0..lines.count {
-            // SAFETY: a line of each.
+            // SAFETY: the loop is at one of `lines.count` lines, which lie at `x` and at each row (fn docs); `sums` has four elements.
             unsafe { loops::line(x, rows.as_ptr(), lines.len, sums.as_mut_ptr()) };
             x = x.wrapping_add(lines.step);
             for row in &mut rows {
@@ -150,7 +150,7 @@ unsafe fn plain<const N: usize>(x: *const i16, rows: [*const i8; N], lines: &Str
         let x = x.wrapping_add(line.wrapping_mul(lines.step));
         let rows = rows.map(|row| row.wrapping_add(line.wrapping_mul(lines.weights_step)));
         for i in 0..lines.len {
-            // SAFETY: element `i` of a line.
+            // SAFETY: `i < lines.len`, element `i` of a line at `x` (docs of `sums`).
             let x = i32::from(unsafe { x.add(i).read() });
             for (sum, row) in sums.iter_mut().zip(rows) {
                 // SAFETY: `i < lines.len`, element `i` of a line of this row.

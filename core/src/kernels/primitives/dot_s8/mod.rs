@@ -66,7 +66,7 @@ pub(crate) fn rows_of(
     let (mut row, mut left, mut sums) = (weights.as_ptr(), count, [0; MOST]);
     while left > 0 {
         let block = left.min(MOST);
-        // SAFETY: rows of the weights, which have all of them, as just checked.
+        // SAFETY: `block` of the `left` rows of `len` elements, of which `weights` holds `count`, as just checked; `x` has `len` elements.
         unsafe { some_rows(x, zero, row, [block, len], &mut sums) };
         put(sums.get_mut(..block)?)?;
         row = row.wrapping_add(len.wrapping_mul(block));
@@ -88,7 +88,7 @@ pub(crate) fn block_s8<const N: usize>(
     if !(1..=N).contains(&count) || count.checked_mul(len)? > weights.len() {
         return None;
     }
-    // SAFETY: rows of the weights, which have all of them, as just checked.
+    // SAFETY: `weights` holds `count` rows of `len = x.len()` elements, and `count` is 1 to `N`, as just checked.
     unsafe { block(x.as_ptr(), zero, weights.as_ptr(), [count, len], sums) };
     Some(())
 }
@@ -107,7 +107,7 @@ unsafe fn block(x: *const i8, zero: i32, weights: *const i8, [count, len]: [usiz
         unsafe { loops::rows(x, weights, len, sums.as_mut_ptr(), zero, count / 4) };
         return;
     }
-    // SAFETY: the conditions of `some_rows` are those of this function.
+    // SAFETY: `some_rows` has the contract of this function.
     unsafe { some_rows(x, zero, weights, [count, len], sums) };
 }
 
@@ -166,16 +166,16 @@ unsafe fn fours(x: *const i8, zero: i32, rows: [*const i8; 4], len: usize) -> [i
         let done = len / by * by;
         if (!(PAIRS || HELIUM) || ZEROS.contains(&zero)) && done > 0 {
             let mut sums = [0; 4];
-            // SAFETY: `0 < done <= len`, and the caller guarantees `len` elements at `x` and at each row.
+            // SAFETY: `0 < done <= len`, and this function's contract guarantees `len` elements at `x` and at each row.
             unsafe { loops::dots(x, rows.as_ptr(), done, sums.as_mut_ptr(), zero) };
             if done == len {
                 return sums;
             }
-            // SAFETY: the range ends at `len`; the caller guarantees as many elements at `x` and at each row.
+            // SAFETY: the range ends at `len`; this function's contract guarantees as many elements at `x` and at each row.
             return unsafe { rest(x, zero, rows, done..len, sums) };
         }
     }
-    // SAFETY: the range ends at `len`; the caller guarantees as many elements at `x` and at each row.
+    // SAFETY: the range ends at `len`; this function's contract guarantees as many elements at `x` and at each row.
     unsafe { rest(x, zero, rows, 0..len, [0; 4]) }
 }
 
@@ -192,7 +192,7 @@ unsafe fn rest(
     range: core::ops::Range<usize>,
     sums: [i32; 4],
 ) -> [i32; 4] {
-    // SAFETY: the condition of `plain_s8` is that of this function.
+    // SAFETY: `plain_s8` has the contract of this function.
     unsafe { plain_s8(x, zero, rows, range, sums) }
 }
 
@@ -223,10 +223,10 @@ impl Products for i8 {
     unsafe fn add(x: *const i8, zero: i32, w: *const i8, len: usize, sums: &mut [i32]) {
         #[cfg(kernel_isa = "mve")]
         if ZEROS.contains(&zero) && len > 0 && !sums.is_empty() {
-            // SAFETY: `len > 0`, and the caller guarantees `sums.len()` (not 0) lines of `len` elements at `x` and `w`.
+            // SAFETY: `len > 0`, and this function's contract guarantees `sums.len()` (not 0) lines of `len` elements at `x` and `w`.
             return unsafe { loops::lines_s8(x, w, len, sums.as_mut_ptr(), sums.len(), zero) };
         }
-        // SAFETY: a line of each.
+        // SAFETY: `each_line` goes over `sums.len()` lines of `len` elements, which this function's contract guarantees at `x` and `w`.
         each_line(x, w, len, sums, |x, w| unsafe { dot_s8(x, zero, w, len) });
     }
 
@@ -242,16 +242,16 @@ impl Products for i16 {
         if zero != 0 {
             // None of the models that have been seen come here.
             each_line(w, w, len, sums, |w, _| {
-                // SAFETY: a line of the weights.
+                // SAFETY: `each_line` goes over `sums.len()` lines of `len` elements, which this function's contract guarantees at `w`.
                 unsafe { sum_s16(w, len) }.wrapping_mul(zero).wrapping_neg()
             });
         }
         #[cfg(any(kernel_isa = "dsp", kernel_isa = "mve"))]
         if len > 0 && !sums.is_empty() && (HELIUM || len.is_multiple_of(4)) {
-            // SAFETY: `len > 0`, and the caller guarantees `sums.len()` (not 0) lines of `len` elements at `x` and `w`.
+            // SAFETY: `len > 0`, and this function's contract guarantees `sums.len()` (not 0) lines of `len` elements at `x` and `w`.
             return unsafe { loops::lines_s16(x, w, len, sums.as_mut_ptr(), sums.len()) };
         }
-        // SAFETY: a line of each.
+        // SAFETY: `each_line` goes over `sums.len()` lines of `len` elements, which this function's contract guarantees at `x` and `w`.
         each_line(x, w, len, sums, |x, w| unsafe { dot_s16(x, w, len) });
     }
 
@@ -297,7 +297,7 @@ pub(crate) fn lines<T: Products>(
 unsafe fn sum_s16(row: *const i16, len: usize) -> i32 {
     let mut sum = 0_i32;
     for i in 0..len {
-        // SAFETY: below `len`.
+        // SAFETY: `i < len`, the elements at `row` (fn docs).
         sum = sum.wrapping_add(unsafe { row.add(i).read() }.into());
     }
     sum
@@ -308,12 +308,12 @@ unsafe fn sum_s16(row: *const i16, len: usize) -> i32 {
 #[inline(never)]
 unsafe fn dot_s8(x: *const i8, zero: i32, row: *const i8, len: usize) -> i32 {
     let (done, sums) = if PAIRS && ZEROS.contains(&zero) {
-        // SAFETY: `len / 4` groups of four are within the `len` elements that the caller guarantees at `x` and `row`.
+        // SAFETY: `len / 4` groups of four are within the `len` elements that this function's contract guarantees at `x` and `row`.
         (len & !3, unsafe { pairs_s8(x, zero, [row], len / 4) })
     } else {
         (0, [0])
     };
-    // SAFETY: the range ends at `len`; the caller guarantees as many elements at `x` and `row`.
+    // SAFETY: the range ends at `len`; this function's contract guarantees as many elements at `x` and `row`.
     let [sum] = unsafe { plain_s8(x, zero, [row], done..len, sums) };
     sum
 }
@@ -323,13 +323,13 @@ unsafe fn dot_s8(x: *const i8, zero: i32, row: *const i8, len: usize) -> i32 {
 #[inline(never)]
 unsafe fn dot_s16(x: *const i16, row: *const i16, len: usize) -> i32 {
     let (done, mut sum) = if PAIRS {
-        // SAFETY: `len` elements of both.
+        // SAFETY: `4 * (len / 4) <= len` elements are at both (fn docs).
         (len & !3, unsafe { pairs_s16(x, row, len / 4) })
     } else {
         (0, 0)
     };
     for i in done..len {
-        // SAFETY: below `len`.
+        // SAFETY: `i < len`, the elements at `x` and `row` (fn docs).
         let (x, w) = unsafe { (x.add(i).read(), row.add(i).read()) };
         sum = sum.wrapping_add(i32::from(x) * i32::from(w));
     }
@@ -349,10 +349,10 @@ unsafe fn plain_s8<const N: usize>(
     mut sums: [i32; N],
 ) -> [i32; N] {
     for i in range {
-        // SAFETY: `i < range.end`, and the caller guarantees as many elements at `x`.
+        // SAFETY: `i < range.end`, and this function's contract guarantees as many elements at `x`.
         let x = i32::from(unsafe { x.add(i).read() }).wrapping_sub(zero);
         for (sum, row) in sums.iter_mut().zip(rows) {
-            // SAFETY: `i < range.end`, and the caller guarantees as many elements at each row.
+            // SAFETY: `i < range.end`, and this function's contract guarantees as many elements at each row.
             let w = i32::from(unsafe { row.add(i).read() });
             *sum = sum.wrapping_add(x.wrapping_mul(w));
         }
@@ -486,7 +486,7 @@ mod tests {
                 );
                 if ZEROS.contains(&zero) {
                     let rows = [a.as_ptr(), b.as_ptr()];
-                    // SAFETY: the lengths of all three.
+                    // SAFETY: `x`, `a` and `b` have `len` elements, and `len / 4` groups of four are within them.
                     let sums = unsafe {
                         let sums = pairs_s8(x.as_ptr(), zero, rows, len / 4);
                         plain_s8(x.as_ptr(), zero, rows, len & !3..len, sums)
@@ -523,7 +523,7 @@ mod tests {
                     .fold(0_i32, |sum, &w| sum.wrapping_add(zero.wrapping_mul(w.into())));
                 assert_eq!(found, [products(len).wrapping_sub(of_zero).wrapping_add(7)]);
             }
-            // SAFETY: the lengths of both.
+            // SAFETY: `x` and `row` have `len` elements, and `len / 4` groups of four are within them.
             let sum = unsafe { pairs_s16(x.as_ptr(), row.as_ptr(), len / 4) };
             assert_eq!(sum, products(len & !3));
         }

@@ -13,7 +13,7 @@ use crate::tensor::DType;
 pub(in crate::kernels) unsafe fn gate_s8(sums: [*const i32; 2], bias: &[i32], scales: &[Either; 2], gate: *mut i16) {
     let term = |sums, scale| Term::new(sums, bias.as_ptr(), scale, gate, bias.len());
     let ([of_input, of_hidden], [first, second]) = (sums, scales);
-    // SAFETY: each term is of `bias.len()` sums, biases and gates, which the caller guarantees and which are not none.
+    // SAFETY: each term is of `bias.len()` sums, biases and gates, which this function's contract guarantees and which are not none.
     unsafe {
         first_s8(&term(of_input, first));
         second_s8(&term(of_hidden, second));
@@ -26,7 +26,7 @@ pub(in crate::kernels) unsafe fn gate_s8(sums: [*const i32; 2], bias: &[i32], sc
 /// `count` sums at `sums` and `count` elements at `to`; `count` is not 0.
 #[inline(always)]
 pub(in crate::kernels) unsafe fn halves(sums: *const i32, scale: &Either, to: *mut i16, count: usize) {
-    // SAFETY: the term is of `count` sums and outputs, which the caller guarantees; `plain_s8` does not read the biases.
+    // SAFETY: the term is of `count` sums and outputs, which this function's contract guarantees; `plain_s8` does not read the biases.
     unsafe { plain_s8(&Term::new(sums, core::ptr::null(), scale, to, count)) }
 }
 

@@ -83,7 +83,7 @@ impl Activation for i8 {
         #[cfg(kernel_isa = "armv7m")]
         if !bias.is_empty() && bias.len() <= BLOCK {
             let sums = [of_input, of_hidden].map(|sums| sums.as_ptr());
-            // SAFETY: no more cells than a block has, and not none.
+            // SAFETY: `1..=BLOCK` biases, as just checked; `of_input`, `of_hidden` and `gate` have `BLOCK` elements each.
             unsafe { loops::gate_s8(sums, bias, scales, gate.as_mut_ptr()) };
             return;
         }
@@ -135,7 +135,7 @@ impl Activation for i16 {
         #[cfg(kernel_isa = "mve")]
         if !bias.is_empty() && bias.len() <= BLOCK {
             let sums = [of_input, of_hidden].map(|sums| sums.as_ptr());
-            // SAFETY: no more cells than a block has, and not none.
+            // SAFETY: `1..=BLOCK` biases, as just checked; `of_input`, `of_hidden` and `gate` have `BLOCK` elements each.
             unsafe { loops::gate_s16(sums, bias, scales, gate.as_mut_ptr()) };
             return;
         }
@@ -185,7 +185,7 @@ pub(crate) fn finish<A: Activation>(
         return None;
     }
     #[cfg(kernel_isa = "armv7m")]
-    // SAFETY: so many states and outputs, which are not none, and gates of a block.
+    // SAFETY: `states` and `y` have `count` elements, which is 1 to `BLOCK`, as just checked; each of `gates` has `BLOCK`.
     unsafe {
         loops::cells(
             op,

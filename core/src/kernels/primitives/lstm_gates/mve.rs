@@ -23,7 +23,7 @@ pub(in crate::kernels) unsafe fn gate_s8(sums: [*const i32; 2], bias: &[i32], sc
         of_hidden,
         count: bias.len(),
     };
-    // SAFETY: `args.count` is `bias.len()`; the caller guarantees as many sums and gates.
+    // SAFETY: `args.count` is `bias.len()`; this function's contract guarantees as many sums and gates.
     unsafe { gate_of(&args) }
 }
 
@@ -47,7 +47,7 @@ pub(in crate::kernels) unsafe fn gate_s16(
         of_hidden,
         count: bias.len(),
     };
-    // SAFETY: `args.count` is `bias.len()`; the caller guarantees as many sums and gates. Of each bias the low word is read.
+    // SAFETY: `args.count` is `bias.len()`; this function's contract guarantees as many sums and gates. Of each bias the low word is read.
     unsafe { gate_s16_of(&args) }
 }
 
@@ -58,7 +58,7 @@ pub(in crate::kernels) unsafe fn gate_s16(
 #[inline(always)]
 pub(in crate::kernels) unsafe fn halves(sums: *const i32, scale: &Either, to: *mut i16, count: usize) {
     let (mantissa, left, right) = scale.parts();
-    // SAFETY: the caller guarantees `count` elements, not none, at `sums` and `to`.
+    // SAFETY: this function's contract guarantees `count` elements, not none, at `sums` and `to`.
     unsafe { halves_of(sums, to, count, mantissa, left, (right as i32).wrapping_neg()) }
 }
 

@@ -47,7 +47,7 @@ impl<'a, T: Element + Into<i32>> Spaced<'a, T> {
     ) -> [S; N] {
         let (mut x, mut m, mut sums) = (self.from.as_ptr(), m, [S::default(); N]);
         for _ in 0..self.count {
-            // SAFETY: one of `self.count` elements of `self.from`, and `N` columns of the row that belongs to it, which the caller guarantees.
+            // SAFETY: one of `self.count` elements of `self.from`, and `N` columns of the row that belongs to it, which the contract guarantees.
             let (value, row) = unsafe { (x.read(), m.cast::<[T; N]>().read_unaligned()) };
             for (sum, w) in sums.iter_mut().zip(row) {
                 *sum = add(*sum, value.into(), w.into());

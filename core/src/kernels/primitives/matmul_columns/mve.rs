@@ -27,11 +27,11 @@ consecutive!(MatmulColumnsArgs: x, step, count, m, width, sums, zero, columns);
 /// `args` gives elements at `x`, and as many rows of `m` with `args.columns` columns left.
 pub(in crate::kernels) unsafe fn columns(args: &MatmulColumnsArgs) -> usize {
     if args.columns >= MOST {
-        // SAFETY: at least `MOST` (sixteen) columns are left, and the caller guarantees elements and rows.
+        // SAFETY: at least `MOST` (sixteen) columns are left, and this function's contract guarantees elements and rows.
         unsafe { sixteen(args) };
         return MOST;
     }
-    // SAFETY: the loop takes at most four of the columns left, and the caller guarantees elements and rows.
+    // SAFETY: the loop takes at most four of the columns left, and this function's contract guarantees elements and rows.
     unsafe { four(args) };
     args.columns.min(4)
 }

@@ -116,7 +116,7 @@ impl Extents {
                 _ => F::LOOPS.eight,
             };
             let mut values = MaybeUninit::<[f32; N]>::uninit();
-            // SAFETY: rows and columns, of which there are some, of as many neighbours as there are values (fn docs); the loop writes all of these.
+            // SAFETY: `N` neighbours are readable at each row and column (fn docs), of which there is one at least; the loop writes all `N` values.
             unsafe {
                 let met = run(self, x, values.as_mut_ptr().cast());
                 let mut values = values.assume_init();
@@ -127,7 +127,7 @@ impl Extents {
             }
         }
         #[cfg(not(kernel_isa = "fpu"))]
-        // SAFETY: the same elements (fn docs).
+        // SAFETY: `N` neighbours are readable at each row and column (fn docs).
         unsafe {
             self.by_elements::<F, N>(x)
         }
@@ -163,7 +163,7 @@ impl Extents {
     #[inline(never)]
     unsafe fn with_nans<F: Fold>(&self, x: *const f32, values: &mut [f32]) {
         for (lane, value) in values.iter_mut().enumerate() {
-            // SAFETY: one of the neighbours (fn docs).
+            // SAFETY: `lane < values.len()`, the neighbours that are readable at each row and column (fn docs).
             [*value] = unsafe { self.by_elements::<F, 1>(x.wrapping_add(lane)) };
         }
     }
@@ -212,7 +212,7 @@ impl Extents {
     /// As for [`Extents::folds`]; as many are writable at `y`.
     #[inline(always)]
     unsafe fn block<F: Fold, const N: usize>(&self, (x, y): (*const f32, *mut f32), finish: &impl Fn(f32) -> f32) {
-        // SAFETY: the neighbours and their outputs (fn docs).
+        // SAFETY: `N` neighbours are readable at each row and column, and `N` outputs writable at `y` (fn docs).
         unsafe {
             for (i, value) in self.folds::<F, N>(x).into_iter().enumerate() {
                 y.wrapping_add(i).write(finish(value));

@@ -59,7 +59,7 @@ impl Rescaled {
                 high: self.high,
                 after: self.after,
             };
-            // SAFETY: `args` gives `sums.len()` places, `stride` elements apart in bytes, which the caller guarantees; the loop taken is that of `T`'s size.
+            // SAFETY: `args` gives `sums.len()` places, `stride` elements apart in bytes, which the contract guarantees; the loop taken is that of `T`'s size.
             unsafe {
                 if size_of::<T>() == 1 {
                     helium::bytes(sums.as_ptr(), &args);
@@ -73,7 +73,7 @@ impl Rescaled {
         let mut put = |scaled: i32| {
             // No `clamp`, which panics where it does not see that the limits are in order.
             let value = scaled.wrapping_add(self.before).max(self.low).min(self.high);
-            // SAFETY: one call for each sum, whose place the caller guarantees.
+            // SAFETY: one call for each sum, whose place this function's contract guarantees.
             unsafe { place.write(T::narrow(value.wrapping_add(self.after))) };
             place = place.wrapping_add(stride);
         };

@@ -11,7 +11,7 @@ pub(super) fn takes(_: usize) -> bool {
 /// `args` gives outputs and biases for each unit, a newest value for each filter, and `memory` elements of state and weights for each filter.
 #[inline(always)]
 pub(super) unsafe fn times(args: &SvdfS16Args, scale: &Scale) {
-    // SAFETY: the caller guarantees the arrays that `args` gives; `eights` runs only for rank 1 and memory 8.
+    // SAFETY: this function's contract guarantees the arrays that `args` gives; `eights` runs only for rank 1 and memory 8.
     unsafe {
         halves(args, scale);
         if (args.rank, args.memory) == (1, 8) {

@@ -25,7 +25,7 @@ pub(super) fn takes(memory: usize) -> bool {
 #[inline(always)]
 pub(super) unsafe fn times(args: &SvdfS16Args) {
     let is_aligned = (args.state as usize | args.weights as usize).is_multiple_of(4);
-    // SAFETY: the caller guarantees the arrays that `args` gives. `eights` loads double words, which need multiples of four: `is_aligned`.
+    // SAFETY: this function's contract guarantees the arrays that `args` gives. `eights` loads double words, which need multiples of four: `is_aligned`.
     unsafe {
         if (args.rank, args.memory) == (1, 8) && is_aligned {
             eights(args);

@@ -21,7 +21,7 @@ pub(super) fn takes(_: usize) -> bool {
 pub(super) unsafe fn times(args: &SvdfS16Args) {
     let mut sums = MaybeUninit::<[i32; BLOCK]>::uninit();
     let sums = sums.as_mut_ptr().cast();
-    // SAFETY: the caller guarantees the arrays that `args` gives, of at most `BLOCK` filters: `sums` has room for each, and is written before it is read.
+    // SAFETY: the contract guarantees the arrays that `args` gives, of at most `BLOCK` filters: `sums` has room for each, and is written before it is read.
     unsafe {
         if (args.rank, args.memory) == (1, LANES) {
             eights(args, sums);

@@ -131,7 +131,7 @@ fn duplicate(high: u32, low: u32) -> Decoded {
     Decoded::new("vdup", Pipe::Integer, Registers::integer(bits(low, 15, 12)), vector)
 }
 
-/// What lies among the coprocessors' instructions: reductions, operations with an integer register, narrowing and widening, comparisons.
+/// Decodes other instructions among the coprocessors' encodings: reductions, operations with an integer register, narrowing and widening, comparisons.
 fn special(high: u32, low: u32) -> Decoded {
     let (a, b, d) = (qn(high), qm(low), qd(low));
     let scalar = Registers::integer(bits(low, 3, 0));

@@ -1,6 +1,6 @@
 //! An instruction as the pipelines see it: what it is, how large, what it reads and writes.
 
-/// What an instruction's time depends on.
+/// Class of an instruction, on which its time depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Kind {
     /// Arithmetic, moves, hints, and the instructions of the DSP extension that do not multiply.
@@ -127,7 +127,7 @@ pub(super) struct Instruction {
     pub(super) reads: Registers,
     /// Those of them that an address is made of.
     pub(super) addresses: Registers,
-    /// What a multiply-accumulate adds to.
+    /// Registers that a multiply-accumulate adds to.
     pub(super) addends: Registers,
     pub(super) writes: Registers,
     /// Those of them that are addresses written back.

@@ -15,7 +15,7 @@ use super::thumb;
 use crate::board::table::Core;
 use crate::board::trace::Executed;
 
-/// What the model says of an instruction.
+/// Entry of the model's table for an instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Row {
     /// Cycles until its result can be read, from when its earliest operand is read: llvm-mca adds what that is ahead of the others.

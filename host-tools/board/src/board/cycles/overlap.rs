@@ -16,16 +16,16 @@
 use super::instruction::{Instruction, Kind, Target};
 use crate::board::table::Core;
 
-/// What differs between these cores.
+/// Properties in which these cores differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Timings {
     multiply_accumulate: u64,
     multiply_long: u64,
     multiply_accumulate_long: u64,
     divide: u64,
-    /// What a jump takes beside the instruction's own cycle, by [`Target`].
+    /// Cycles of a jump beside the instruction's own cycle, by [`Target`].
     refill: [u64; 3],
-    /// What a call takes beside that.
+    /// Cycles of a call beside those of a jump.
     call: u64,
     /// Whether loads and stores overlap, addresses stall, and targets of two words take longer.
     pipelined: bool,
@@ -149,7 +149,7 @@ impl Overlapping {
         self.timings.pipelined && self.before.as_ref().is_some_and(|before| before.size == 2)
     }
 
-    /// What it waits for what the instruction before it computes.
+    /// Returns the cycles for which the instruction waits for the result of the instruction before it.
     fn stall(&self, instruction: &Instruction) -> u64 {
         let Some(before) = self.before.as_ref().filter(|_| self.timings.pipelined) else {
             return 0;

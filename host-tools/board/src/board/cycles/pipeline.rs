@@ -38,7 +38,7 @@ impl Pipeline {
         }
     }
 
-    /// What a conditional branch costs that goes the way that it rarely goes.
+    /// Returns the cycles of a conditional branch that goes the way that it rarely goes.
     pub(super) fn mispredicted(&self) -> u64 {
         match self {
             Self::Overlapping(_) => 0,

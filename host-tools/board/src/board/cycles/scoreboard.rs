@@ -1,6 +1,6 @@
 //! Cores whose instructions start in order, when operands and units are ready: Cortex-M7, M33, M55, and a RISC-V core.
 //!
-//! - Cortex-M7, M55: latencies and units from LLVM's scheduling models ([`super::models`]). What `llvm-mca` does not print is here, from the same
+//! - Cortex-M7, M55: latencies and units from LLVM's scheduling models ([`super::models`]). Rules that `llvm-mca` does not print are here, from the same
 //!   files: which instructions are issued two at a time, and which operands are read earlier or later than the others. A taken branch ends the cycle on the
 //!   M7, which predicts branches, and costs `MispredictPenalty` where it goes the rarer way; on the M55 every taken branch costs that.
 //! - Cortex-M33: no timings are published. One instruction a cycle, loads with a result after 2, as `ARMScheduleM55.td` says that the M55 is like the M33;
@@ -17,7 +17,7 @@ pub(super) struct Scoreboard {
     core: Core,
     /// The cycle of the last issue.
     cycle: u64,
-    /// What was issued in it; none while nothing more fits.
+    /// Instructions issued in the current cycle; none while nothing more fits.
     issued: Option<Issued>,
     started: bool,
     /// When each register can be read.
@@ -120,7 +120,7 @@ impl Scoreboard {
         self.issued = None;
     }
 
-    /// What a conditional branch costs that goes the way that it rarely goes.
+    /// Returns the cycles of a conditional branch that goes the way that it rarely goes.
     pub(super) fn mispredicted(&self) -> u64 {
         if self.core == Core::M7 { 4 } else { 0 }
     }
@@ -252,7 +252,7 @@ impl Scoreboard {
         }
     }
 
-    /// What is known of an instruction without a table.
+    /// Returns the timing of an instruction that no table lists.
     fn default_row(&self, kind: Kind) -> Row {
         let riscv = matches!(self.core, Core::Rv32 | Core::Rv64);
         let latency = match kind {

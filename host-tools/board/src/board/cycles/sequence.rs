@@ -1,4 +1,4 @@
-//! What was executed, as sequences: every block behind each block that it followed.
+//! Executed sequences: every block behind each block that it followed.
 
 use std::collections::BTreeMap;
 

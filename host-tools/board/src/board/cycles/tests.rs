@@ -80,7 +80,7 @@ fn cortex_m3_and_m4_by_hand() {
             3,
             &["2 adds r0, r0, r1", "4 add.w r2, r0, r3, lsl #2", "4 sxtb16 r0, r1"][..],
         ),
-        // What a load loads is the address of the next: nothing overlaps.
+        // The loaded value is the address of the next load: nothing overlaps.
         (4, 4, &["2 ldr r0, [r1]", "2 ldr r2, [r0]"]),
         // A load behind a store does not overlap.
         (3, 3, &["2 str r0, [r1, #4]", "2 ldr r2, [r3]"]),

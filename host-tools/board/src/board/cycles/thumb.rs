@@ -31,7 +31,7 @@ pub(super) fn decode(address: u64, executed: &Executed, helium: bool) -> Instruc
     instruction
 }
 
-/// What a mnemonic says.
+/// Parts of a mnemonic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Named<'a> {
     name: &'a str,
@@ -88,7 +88,7 @@ fn name(full: &str) -> Named<'_> {
         })
 }
 
-/// What an instruction of this name is; `None` for a name that is none.
+/// Returns the kind of the instruction of this name; `None` for an unknown name.
 fn kind(name: &str) -> Option<Kind> {
     Some(match name {
         "add" | "addw" | "sub" | "subw" | "rsb" | "adc" | "sbc" | "and" | "orr" | "orn" | "eor" | "bic" | "mov"
@@ -223,7 +223,7 @@ fn operate(instruction: &mut Instruction, operands: &str) {
     };
     instruction.reads = reads.and(instruction.addresses);
     instruction.writes = instruction.updates.and(writes);
-    // What writes the program counter branches: `mov pc, lr`, `ldr pc, [r0]`.
+    // An instruction that writes the program counter branches: `mov pc, lr`, `ldr pc, [r0]`.
     if writes.meets(Registers::COUNTER) && matches!(instruction.kind, Kind::Alu) {
         instruction.kind = Kind::IndirectBranch;
     } else if writes.meets(Registers::COUNTER) && instruction.kind == Kind::Load {

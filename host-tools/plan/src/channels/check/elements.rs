@@ -143,7 +143,7 @@ fn from(
     }
 }
 
-/// What each channel of the result can hold; `None` where nothing is known.
+/// Returns the values that each channel of the result can hold; `None` where nothing is known.
 pub(super) fn derived(graph: &Graph, node: &Node, claims: &[Vec<(i32, i32)>]) -> Option<Vec<(i32, i32)>> {
     let found = sources(graph, node)?;
     let y = node.outputs[0];

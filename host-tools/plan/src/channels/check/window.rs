@@ -153,7 +153,7 @@ impl Window {
         self.positions[position].iter().map(|&tap| column[tap])
     }
 
-    /// What a channel that is always `value` adds to a sum.
+    /// Returns the contribution of a channel that is always `value` to a sum.
     pub(super) fn contribution(&self, position: usize, column: &[i64], value: i32) -> i64 {
         let weights: i64 = self.met(position, column).sum();
         weights * (i64::from(value) - self.zero_in)
@@ -166,7 +166,7 @@ impl Window {
         Some(word(stored)?.max(low).min(high) as i32)
     }
 
-    /// What each output channel can hold, from what is claimed of the input's.
+    /// Returns the values that each output channel can hold, from the claims about the input's.
     pub(super) fn derived(&self, claims: &[Vec<(i32, i32)>]) -> Vec<(i32, i32)> {
         let claims = &claims[self.x.0];
         let of_output = |output: usize| {

@@ -108,7 +108,7 @@ fn write_over_side(program: &mut Program, last: &Stage, during: Range<usize>) {
             Moment::End => break,
         };
         if touch.root == output && touch.access != Some(Access::Read) {
-            // What is written over it later is a later sum.
+            // A later write over it belongs to a later sum.
             if at >= during.end {
                 continue;
             }
@@ -136,7 +136,7 @@ struct Builder<'a> {
     carry: Carry,
     /// The buffer of each stage's output but the last.
     buffers: Vec<TensorId>,
-    /// What each buffer holds now.
+    /// Rows that each buffer holds now.
     held: Vec<Rect>,
     /// The tile of the chain's input and of its output, where columns are cut.
     ends: Option<[TensorId; 2]>,
@@ -281,7 +281,7 @@ impl<'a> Builder<'a> {
         let step = stage.part(original, window, [output, input, side])?;
         let store = last && !matches!(output, Place::Tensor(id, _) if id == stage.output);
         let all = (height * width) as u128;
-        // What reads no constants is of the page of the step before it, so that bands do not turn pages.
+        // A step that reads no constants is of the page of the step before it, so that bands do not turn pages.
         let before = index.checked_sub(1).map(|before| &self.originals[before]);
         let constant = |operand: &arenite::Operand<Place>| matches!(operand.place, Place::Constant(_));
         let page = match before {

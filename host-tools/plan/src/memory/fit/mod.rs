@@ -34,13 +34,13 @@ use crate::graph::TensorId;
 use crate::program::Program;
 use crate::stage::Progress;
 
-/// What the search found.
+/// Result of the search.
 pub struct Fitted {
     /// The program, cut where that was needed and merged in place where that was asked for.
     pub program: Program,
     /// Its memory plan.
     pub memory: Placed,
-    /// What was cut.
+    /// Cuts that were made.
     pub cuts: Vec<Cut>,
     /// Multiply-accumulates beyond those of the uncut network.
     pub extra_macs: u64,
@@ -246,7 +246,7 @@ impl Search {
                 best = Some((key, next));
             }
         }
-        // What may fit is placed, the cheapest first, until something does.
+        // Candidates that may fit are placed, the cheapest first, until one does.
         low.sort_by_key(|c| (c.extra_macs, c.program.steps.len(), c.bound()));
         let mut lowest: Option<(Candidate, u64)> = None;
         for next in low.into_iter().take(MOST_PLACED) {
@@ -426,7 +426,7 @@ fn pareto(mut points: Vec<Point>) -> Vec<Point> {
 mod tests {
     use super::*;
 
-    /// What costs more and takes as many bytes is on no front.
+    /// A point that costs more and takes as many bytes is on no front.
     #[test]
     fn a_front_falls_with_every_point() {
         let point = |extra_macs, arena_bytes, steps| Point {

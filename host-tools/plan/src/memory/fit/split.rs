@@ -64,7 +64,7 @@ pub fn split(program: &mut Program, limit: u64) -> Result<()> {
         .help(format!("--max-step {feasible} is the least that this network allows")))
 }
 
-/// What a step becomes: itself, or the fewest parts of equal rows of which none exceeds the limit. The least cost that it can be split to, otherwise.
+/// Returns the parts of a step: itself, or the fewest parts of equal rows of which none exceeds the limit. The least cost that it can be split to, otherwise.
 fn parts(step: &LoweredStep, limit: u64) -> std::result::Result<Vec<LoweredStep>, u64> {
     let whole = step.step.cost().total();
     if whole <= limit {

@@ -1,4 +1,4 @@
-//! What can be cut by rows: a step over one image that takes each row of its output from rows of its input, and chains of them.
+//! Stages that can be cut by rows: a step over one image that takes each row of its output from rows of its input, and chains of them.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -87,7 +87,7 @@ fn stage(program: &Program, step: &LoweredStep, before: Option<&Stage>) -> Optio
     if others.next().is_some() || side == Some(input) {
         return None;
     }
-    // What the chain writes it owns: memory of its own, which nothing is a view of. What it reads from outside may be anywhere.
+    // The outputs of the chain are its own: memory of its own, which nothing is a view of. Operands from outside may be anywhere.
     let plain = |id: TensorId| program.root(id) == (id, 0);
     let (x, y) = (program.graph.tensor(input), program.graph.tensor(output));
     let elements = window.output_len()?;

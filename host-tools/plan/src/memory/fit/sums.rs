@@ -18,12 +18,12 @@ use crate::report::Sums;
 const PARTS: [usize; 6] = [2, 4, 8, 16, 32, 64];
 /// Bytes of a file that a step takes, with its name for the tools: what is given for fewer bytes of arena.
 const STEP_BYTES: u64 = 96;
-/// What it costs to begin a step, in terms of [`arenite::Cost::total`].
+/// Cost of beginning a step, in terms of [`arenite::Cost::total`].
 const STEP_COST: u64 = 1000;
 /// Of a network's cost the hundredth may be added.
 const SHARE: u64 = 100;
 
-/// What a plan needs: at least, and found in no time.
+/// Bytes that a plan needs: a lower bound, and a height found in no time.
 struct Height {
     least: u64,
     found: u64,
@@ -34,7 +34,7 @@ struct Height {
 /// for what they cost.
 ///
 /// # Errors
-/// What the planner says.
+/// Errors of the planner.
 pub fn sums(program: &Program, request: &Request) -> Result<(Vec<Cut>, Option<Sums>)> {
     let chains = chains(program);
     if chains.is_empty() || !request.in_place {
@@ -81,7 +81,7 @@ pub fn sums(program: &Program, request: &Request) -> Result<(Vec<Cut>, Option<Su
     let Some((_, mut cuts)) = best else {
         return Ok((Vec::new(), None));
     };
-    // What brings nothing beside the others stays whole.
+    // A cut that brings nothing beside the others stays whole.
     let lowest = height(&small, &cuts, request)?.found;
     for index in (0..cuts.len()).rev() {
         let mut fewer = cuts.clone();

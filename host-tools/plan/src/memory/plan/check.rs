@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::problem::{Plan, Problem};
 
-/// What is wrong with a plan.
+/// Faults of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
     /// There must be one offset for each buffer.

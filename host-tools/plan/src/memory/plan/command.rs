@@ -33,7 +33,7 @@ pub struct PlanArgs {
     pub plan_nodes: u64,
 }
 
-/// What `arenite plan` prints; serialises to its JSON.
+/// Report that `arenite plan` prints; serialises to its JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// Number of buffers.
@@ -73,7 +73,7 @@ pub enum CommandError {
     Csv {
         /// The file.
         path: PathBuf,
-        /// What is wrong where.
+        /// The fault and its position.
         source: CsvError,
     },
     /// The problem contradicts itself.
@@ -81,7 +81,7 @@ pub enum CommandError {
     Plan {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         source: PlanError,
     },
     /// The plan did not survive its check: an error of the planner.
@@ -161,7 +161,7 @@ fn does_not_fit(path: &Path, capacity: u64, height: u64, lower_bound: u64) -> St
 mod tests {
     use super::*;
 
-    /// What is impossible is told from what was not found.
+    /// Impossible plans are told from plans that were not found.
     #[test]
     fn a_bound_above_the_capacity_proves_that_nothing_fits() {
         let said = |capacity| does_not_fit(Path::new("p.csv"), capacity, 12, 10);

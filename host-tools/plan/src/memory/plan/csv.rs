@@ -10,7 +10,7 @@ use super::problem::{Buffer, Problem};
 
 const COLUMNS: [&str; 5] = ["id", "lower", "upper", "size", "alignment"];
 
-/// What is wrong with a CSV file, and where.
+/// A fault of a CSV file, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: expected {expected}, found {found}")]
 pub struct CsvError {
@@ -18,9 +18,9 @@ pub struct CsvError {
     pub line: usize,
     /// Field in the line, from 1.
     pub column: usize,
-    /// What would have been right there.
+    /// Expected text at the position.
     pub expected: String,
-    /// What is there instead.
+    /// Text found at the position.
     pub found: String,
 }
 

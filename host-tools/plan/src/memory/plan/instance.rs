@@ -269,7 +269,7 @@ impl Instance {
         false
     }
 
-    /// What the exact search has to keep: members of all live sets, and pairs of bodies alive together.
+    /// Returns the size of the exact search: members of all live sets, and pairs of bodies alive together.
     pub(super) fn search_size(&self) -> usize {
         let mut events: Vec<(u64, bool)> = Vec::new();
         for body in self.bodies.iter().filter(|b| !b.parts.is_empty()) {
@@ -291,7 +291,7 @@ impl Instance {
         size
     }
 
-    /// What divides the alignments of all bodies.
+    /// Returns the greatest common divisor of all bodies' alignments.
     pub(super) fn common_alignment(&self) -> i64 {
         let used = self.bodies.iter().filter(|b| !b.parts.is_empty());
         used.fold(0, |common, body| gcd(common, body.align as u64)).max(1) as i64

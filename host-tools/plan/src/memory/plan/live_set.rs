@@ -3,7 +3,7 @@
 use super::instance::Instance;
 use super::units::{gcd, round_up};
 
-/// What one body occupies in one live set.
+/// Part of one body in one live set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
     pub(super) body: u32,

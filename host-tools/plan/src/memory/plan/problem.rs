@@ -1,4 +1,4 @@
-//! What the planner is asked, and what it answers.
+//! Problems and answers of the planner.
 
 use std::ops::Range;
 
@@ -135,7 +135,7 @@ pub struct Plan {
     pub lower_bound: u64,
     /// Whether `height` equals `lower_bound`.
     pub proven_optimal: bool,
-    /// What proves it.
+    /// Proof of the lower bound.
     pub proof: Proof,
     /// Nodes of the exact search that were used.
     pub nodes: u64,
@@ -149,7 +149,7 @@ pub enum PlanError {
     Invalid {
         /// Name of the buffer, empty where it concerns the whole problem.
         buffer: String,
-        /// What was expected.
+        /// The expectation that was not met.
         reason: String,
     },
     /// Two fixed offsets overlap.

@@ -28,7 +28,7 @@ pub(super) struct Mark {
     settled: usize,
 }
 
-/// What is known about one component, and what is placed of it.
+/// State of one component: known bounds, and placed bodies.
 pub(super) struct State {
     pub(super) height: Vec<i64>,
     pub(super) align: Vec<i64>,
@@ -52,7 +52,7 @@ pub(super) struct State {
     /// All separations are above 0.
     pub(super) positive: bool,
     pub(super) monotone: bool,
-    // What follows changes during a search.
+    // The following fields change during a search.
     pub(super) capacity: i64,
     pub(super) limit: Vec<i64>,
     pub(super) unplaced: Vec<u64>,
@@ -257,7 +257,7 @@ impl State {
                 self.settled.push(other as u32);
             }
         }
-        // What has nothing unplaced beside it stays where it is.
+        // A body that has nothing unplaced beside it stays where it is.
         for index in first_settled..self.settled.len() {
             let other = self.settled[index] as usize;
             self.offset[other] = self.least[other];

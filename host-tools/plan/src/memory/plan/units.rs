@@ -1,4 +1,4 @@
-//! What a problem must keep to, and the unit that it is counted in.
+//! Limits of a problem, and the unit that it is counted in.
 
 use super::problem::{PlanError, Problem};
 

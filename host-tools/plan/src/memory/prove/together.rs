@@ -1,11 +1,11 @@
-//! What cores, or a core and its accelerator, touch at one time: the proof's own comparison.
+//! Accesses of cores, or of a core and its accelerator, at one time: the proof's own comparison.
 
 use arenite::{Access, Declaration, Operand, Slot};
 
 use crate::model::ModelView;
 use crate::{Error, Result};
 
-/// What the cores of a file touch since the last barrier: its step, and the operand.
+/// Accesses of a file's cores since the last barrier: the step, and the operand.
 #[derive(Default)]
 pub(super) struct Together<'f> {
     cores: u8,

@@ -60,7 +60,7 @@ fn hash(step: usize) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What the search knows of a set of steps done.
+/// Peak, live bytes and last step of a set of steps done.
 #[derive(Clone)]
 pub(super) struct Reached {
     pub(super) peak: u64,

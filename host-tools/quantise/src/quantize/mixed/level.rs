@@ -1,4 +1,4 @@
-//! What a layer computes with, where that is chosen layer by layer.
+//! Number format of a layer, where that is chosen layer by layer.
 
 use super::super::activations::Activations;
 

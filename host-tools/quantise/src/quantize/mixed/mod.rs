@@ -40,7 +40,7 @@ const MEASURED: u64 = 16;
 /// The fewest samples that judge, where there are as many.
 const JUDGES: u64 = 8;
 
-/// What is asked for; at least one of them.
+/// Aims of the search; at least one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Aims {
     /// The most bytes of the file.
@@ -73,7 +73,7 @@ impl Measured {
     }
 }
 
-/// What was chosen.
+/// Result of the search.
 pub(super) struct Chosen {
     pub(super) measured: Measured,
     /// Networks that no other beats in both bytes and noise, by rising bytes.
@@ -171,7 +171,7 @@ fn pick<'a>(all: impl Iterator<Item = &'a Measured>, aims: Aims) -> Option<&'a M
     })
 }
 
-/// What there is instead, in figures.
+/// Returns the refusal of aims that nothing reaches, with the alternatives in figures.
 fn refusal<'a>(all: impl Iterator<Item = &'a Measured> + Clone, aims: Aims) -> Error {
     let smallest = all.clone().min_by_key(|one| one.bytes);
     let best = all.clone().min_by(|a, b| a.refined.noise.total_cmp(&b.refined.noise));
@@ -328,7 +328,7 @@ fn int16(graph: &Graph, context: &Context<'_>, parts: &Parts) -> Result<Quants> 
     Ok(Quants::from([(Activations::Int16, quant)]))
 }
 
-/// What the path goes by.
+/// Returns the terrain that the path goes by.
 fn terrain(
     network: &Network<'_>,
     units: &[Vec<TensorId>],
@@ -420,7 +420,7 @@ fn tables(graph: &Graph, node: &Node) -> [u64; Level::ALL.len()] {
     }
 }
 
-/// What is left of an activation's noise in int16: the square of the steps' ratio.
+/// Returns the share of an activation's noise that is left in int16: the square of the steps' ratio.
 fn finer(members: &[TensorId], quant: &Quants) -> f64 {
     let step = |kind: Activations| {
         let quant = quant.get(&kind)?.get(members.first()?)?;

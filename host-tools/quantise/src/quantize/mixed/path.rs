@@ -5,13 +5,13 @@
 
 use super::level::Level;
 
-/// What a step costs in a file, beside its constants.
+/// Bytes of a step in a file, beside its constants.
 const STEP: u64 = 72;
 
-/// What is known of a node before it has a level.
+/// Facts about a node before it has a level.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NodeFacts {
-    /// What it may compute with, from the coarsest.
+    /// Levels that it may compute with, from the coarsest.
     pub(super) levels: Vec<Level>,
     /// Noise of its weights in four bits, and in eight.
     pub(super) weights_noise: [f64; 2],
@@ -32,7 +32,7 @@ pub(super) struct Unit {
 #[derive(Debug, Clone, Default)]
 pub(super) struct TensorFacts {
     pub(super) elements: u64,
-    /// What writes it; none: the caller does.
+    /// Node that writes it; none: the caller does.
     pub(super) writer: Option<usize>,
     /// The nodes that write or read it.
     pub(super) touching: Vec<usize>,
@@ -113,7 +113,7 @@ impl Terrain {
             .fold((0.0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1))
     }
 
-    /// What may be changed: a node, or all nodes around a unit.
+    /// Returns the possible changes: a node, or all nodes around a unit.
     fn changes(&self, levels: &[Level]) -> Vec<Vec<(usize, Level)>> {
         let mut all = Vec::new();
         for (node, facts) in self.nodes.iter().enumerate() {

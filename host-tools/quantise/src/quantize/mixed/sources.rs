@@ -113,7 +113,7 @@ fn with_activations(graph: &Graph, quants: &[(TensorId, Quant)]) -> Graph {
         });
         let other = rounded.add_tensor(activation("f32"));
         let writer = rounded.nodes.iter().position(|node| node.outputs.contains(id));
-        // What a node writes is rounded under its own number; what the caller gives has another behind rounding.
+        // The output of a node is rounded under its own number; the caller's input has another behind rounding.
         let (from, to, at) = match writer {
             Some(writer) => {
                 let outputs = rounded.nodes[writer].outputs.iter_mut();

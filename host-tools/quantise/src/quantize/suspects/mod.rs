@@ -113,7 +113,7 @@ pub(super) fn lost(snr_db: Option<f64>, activations: Activations) -> Option<Stri
     ))
 }
 
-/// What the samples of one input are like.
+/// Properties of the samples of one input.
 struct Input {
     numbers: Numbers,
     layout: Option<Layout>,

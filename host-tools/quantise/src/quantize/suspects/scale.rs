@@ -30,7 +30,7 @@ const DEEPEST: usize = 4;
 /// The usual size of the first layer's results is about one; beyond this the input has another scaling than the weights.
 const LARGE: f64 = 20.0;
 
-/// What becomes integers.
+/// Layers that become integers, and their number format.
 pub(in crate::quantize) struct Integers<'a> {
     pub(in crate::quantize) activations: Activations,
     /// Of each layer, whether it stays in f32.

@@ -1,4 +1,4 @@
-//! What generated steps are made of: numbers, windows, axes.
+//! Parts of generated steps: numbers, windows, axes.
 
 use arenite::ops::elementwise::Loop;
 use arenite::ops::window::Window2d;
@@ -58,7 +58,7 @@ impl Random {
         drawn * scaling.larger * if scaling.axis == axis { scaling.factor } else { 1 }
     }
 
-    /// What the next number is drawn from.
+    /// Returns the state that the next number is drawn from.
     pub(super) fn state(&self) -> u64 {
         self.state
     }
@@ -69,7 +69,7 @@ impl Random {
         self.extent(axis, drawn)
     }
 
-    /// What `extent` is in the base.
+    /// Returns the value of `extent` in the base.
     pub(super) fn of_base(&self, axis: &'static str, extent: u32) -> u32 {
         match &self.scaling {
             Some(scaling) if scaling.axis == axis => extent / scaling.factor,
@@ -77,7 +77,7 @@ impl Random {
         }
     }
 
-    /// What `extent` was before it was scaled.
+    /// Returns the value of `extent` before it was scaled.
     pub(super) fn unscaled(&self, axis: &'static str, extent: u32) -> u32 {
         let larger = self.scaling.as_ref().map_or(1, |scaling| scaling.larger);
         self.of_base(axis, extent) / larger
@@ -138,7 +138,7 @@ impl Random {
 const PRODUCTS: u64 = 600_000;
 const CONSTANTS: u64 = 48 << 10;
 
-/// What a window is for.
+/// Purpose of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Convolution,

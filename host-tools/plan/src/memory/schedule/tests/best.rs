@@ -40,7 +40,7 @@ fn is_order(problem: &Ordering, order: &[usize]) -> bool {
     order.len() == problem.steps.len() && at.len() == order.len() && (0..order.len()).all(behind)
 }
 
-/// What must be true of every answer.
+/// Conditions that every answer must meet.
 fn holds(problem: &Ordering, found: &Schedule) {
     assert!(is_order(problem, &found.order), "{found:?}");
     let traced: Vec<usize> = (0..problem.steps.len()).collect();
@@ -179,7 +179,7 @@ proptest! {
     }
 }
 
-/// What is found with every budget is what is on record: a change of the search shows here, and is meant where it is better.
+/// The result for every budget is the one on record: a change of the search shows here, and is meant where it is better.
 #[test]
 fn orders_of_every_budget_are_those_on_record() {
     let mut text = String::from("# heads, budget: the peak that was found, whether it is proven; the first steps\n");
