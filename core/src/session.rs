@@ -353,7 +353,9 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         }
     }
 
-    /// The index that this step refuses, if it has one.
+    /// The index that this step refuses, if it has one. By itself, so that its record and memories are in no other frame.
+    #[cold]
+    #[inline(never)]
     fn refused(&mut self, step: u32) -> Option<OutOfRange> {
         if !const { has_indexed::<K>() } {
             return None;

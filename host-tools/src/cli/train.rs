@@ -20,18 +20,10 @@ use crate::board::Progress;
 use crate::files::npy::{self, Element};
 use crate::files::{self, Draft, Output, Print, print};
 use crate::model::derived::{self, STATE_OUTPUT};
-use crate::model::gradients::{Gradient, Gradients};
+use crate::model::gradients::{Gradient, Gradients, not_finite};
 use crate::model::saved::Saved;
 use crate::model::{self, AfterStep, ModelFile, ModelView};
 use crate::{Error, ErrorKind, Result};
-
-/// The input that the learning rate is.
-const RATE: &str = "learning_rate";
-/// The inputs that samples have beside the network's own: what a loss compares with.
-const WANTED: [&str; 2] = ["labels", "target"];
-/// The outputs of a training step.
-const LOSS: &str = "loss";
-const IGNORED: &str = "ignored_labels";
 
 /// Arguments of `arenite train`.
 #[derive(Debug, clap::Args)]
@@ -119,9 +111,12 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
                 .help("the gradients are the same bits on the host; the state is trained on the board without --keep-gradients"));
         }
     }
-    let report = Print::beside([&place].into_iter().chain(&kept), args.json)?;
-    let mut samples = Samples::read(args, &training.inputs)?;
-    let steps = args.steps.unwrap_or_else(|| args.epochs.unwrap_or(1) * samples.steps());
+    let places: Vec<&Output> = [&place].into_iter().chain(&kept).collect();
+    let report = Print::beside(places.iter().copied(), args.json)?;
+    let mut samples = Samples::read(args, &places, view.inputs.len(), &training.inputs)?;
+    let steps = args
+        .steps
+        .unwrap_or_else(|| args.epochs.unwrap_or(1).saturating_mul(samples.steps()));
     let before = args.state.as_deref().map(|path| Saved::read(path, &view)).transpose()?;
     let shown = Shown::new(&format!("starting on {}", args.on.name()));
     let told = &mut |now| shown.running(args.on.name(), steps, now);
@@ -132,8 +127,15 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         Machine::Serial(_) => return Err(args.on.not_over_serial("training wants the state of the device")),
     };
     drop(shown);
+    if let Some(name) = not_finite(&training, &trained.state)? {
+        return Err(
+            Error::input(format!("training left numbers in `{name}` that are not finite"))
+                .expected("finite parameters")
+                .help("look for NaN and infinity among the inputs, or take a smaller rate; no state was written"),
+        );
+    }
     let saved = Saved {
-        steps: before.map_or(0, |before| before.steps) + steps as u64,
+        steps: before.map_or(0, |before| before.steps).saturating_add(steps as u64),
         state: trained.state,
     };
     let draft = saved.draft(&view, &place)?;
@@ -177,15 +179,11 @@ impl Trained {
     /// # Errors
     /// [`ErrorKind::Input`] for a loss that is not finite: what follows from it is worth nothing.
     fn note(&mut self, ports: &[Port<'_>], outputs: &[Vec<u8>]) -> Result<()> {
-        for (port, bytes) in ports.iter().zip(outputs) {
-            let Some(&word) = bytes.first_chunk::<4>() else {
-                continue;
-            };
-            match port.name {
-                LOSS => self.losses.push(f32::from_le_bytes(word)),
-                IGNORED => self.ignored += u64::from(u32::from_le_bytes(word)),
-                _ => {}
-            }
+        // The loss, and of cross-entropy the count of labels that are no class. By their places: names are the network's.
+        let word = |port: usize| outputs.get(port).and_then(|bytes| bytes.first_chunk::<4>()).copied();
+        self.losses.extend(word(0).map(f32::from_le_bytes));
+        if ports.get(1).is_some_and(|port| port.dtype == DType::I32) {
+            self.ignored += word(1).map_or(0, |word| u64::from(u32::from_le_bytes(word)));
         }
         match self.losses.last() {
             Some(loss) if !loss.is_finite() => {
@@ -290,12 +288,11 @@ impl Samples {
     ///
     /// # Errors
     /// Errors of reading; [`ErrorKind::Input`] for arrays of other shapes or of different lengths; [`ErrorKind::Usage`] for missing ones.
-    fn read(args: &Args, ports: &[Port<'_>]) -> Result<Self> {
-        let rate = ports.iter().position(|port| port.name.starts_with(RATE));
+    fn read(args: &Args, places: &[&Output], own: usize, ports: &[Port<'_>]) -> Result<Self> {
+        // Behind the network's own: what the loss compares with, where it does, and the learning rate.
+        let rate = ports.len().checked_sub(1);
         let rate = rate.ok_or_else(|| Error::input("the training step takes no learning rate").in_file(&args.model))?;
-        let is_wanted = |port: &Port<'_>| WANTED.iter().any(|name| port.name.starts_with(name));
-        let wanted = ports.iter().rposition(is_wanted).filter(|&at| at + 1 == rate);
-        let own = wanted.unwrap_or(rate);
+        let wanted = (rate > own).then_some(own);
         let usage = |message: &str| Error::new(ErrorKind::Usage, message.to_string());
         let given = assign(&args.inputs, &ports[..own], "input")?;
         let mut paths = Vec::new();
@@ -313,6 +310,7 @@ impl Samples {
         let batch = ports.first().map_or(1, extent);
         let mut inputs = Vec::new();
         for (path, port) in paths.iter().zip(ports) {
+            places.iter().try_for_each(|place| place.differs_from(path))?;
             inputs.push(each_sample(path, port, batch)?);
         }
         let count = inputs.first().map_or(0, Vec::len);

@@ -27,6 +27,10 @@ pub(crate) fn softmax_cross_entropy(op: &SoftmaxCrossEntropyF32, mem: &Mem<'_>) 
         let label = labels.get(r)?;
         if has_class(r)? {
             loss += (libm::log(sum) + max - x(label as usize)?) / counted as f64;
+        } else {
+            for c in 0..classes {
+                loss += if x(c)?.is_finite() { 0.0 } else { f64::NAN };
+            }
         }
         for c in 0..classes {
             let right = if label == c as i32 { 1.0 } else { 0.0 };

@@ -42,6 +42,9 @@ pub fn of_training(view: &ModelView<'_>, with_state: bool) -> Result<Vec<u8>> {
         made.output_bytes = made.output_bytes.saturating_add(header.state_init.len);
         metadata.ports.push(NO_TENSOR);
     }
+    let mut summary = view.summary()?;
+    summary.describe_list(&metadata.steps, &view.inputs, &view.outputs);
+    metadata.summary = serde_json::to_string(&summary).map_err(|e| Error::internal(e.to_string()))?;
     let state: Vec<u8> = view.state_init().bytes().collect();
     assembled(view, made, (&ports, &metadata), &state)
 }

@@ -1,19 +1,35 @@
 //! Gradients of parameters, for those who compare them.
 //!
-//! No memory of a training step holds a parameter's gradient: the kernel that sums it applies it at once, `w -= rate * dw`. So a step of this kind is run on
-//! parameters that are zero and by a rate of -1, which leaves `dw` itself where the parameters were; then they are put back and updated as the kernel would have
-//! done it, bit for bit. Nothing else reads them in between, for one step runs.
+//! No memory of a training step holds a parameter's gradient: the kernel that sums it applies it at once, `w -= rate * dw`. So a step of this kind is run
+//! on parameters that are zero and by a rate of -1, which leaves `dw` itself where the parameters were; then they are put back and updated as the kernel
+//! would have done it, bit for bit. Nothing else reads them in between, for one step runs.
 
 use std::collections::BTreeMap;
 
 use arenite::ops::window::Window2d;
 use arenite::{Progress, RunError, Session, Slot, Step};
 
-use super::ModelView;
+use super::view::ModelView;
 use crate::error::{Error, Result};
 
 /// What stands behind a parameter's name in that of the step that updates it.
 const UPDATE: &str = ".sgd";
+
+/// The first trained parameter of a state that is not finite, by its name.
+///
+/// # Errors
+/// [`crate::ErrorKind::Input`] for a damaged file.
+pub fn not_finite(training: &ModelView<'_>, state: &[u8]) -> Result<Option<String>> {
+    let updates = Gradients::of(training)?.updates;
+    let is_finite = |update: &Update| {
+        let from = update.parameter.offset as usize;
+        let bytes = state.get(from..from + update.layout.elements() * size_of::<f32>());
+        let words = bytes.map_or(&[][..], |bytes| bytes.as_chunks().0);
+        words.iter().all(|&word| f32::from_le_bytes(word).is_finite())
+    };
+    let mut updates = updates.into_values();
+    Ok(updates.find(|update| !is_finite(update)).map(|update| update.name))
+}
 
 /// The gradient of one parameter.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use arenite::Port;
 use serde::{Deserialize, Serialize};
 
 use super::quantization::{Quantization, WeightOnlyReport};
 use crate::graph::{Assumption, Graph, Tensor, TensorId};
+use crate::metadata::StepMeta;
 
 /// The summary; all sizes in bytes. The fields are specified in the README.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -323,6 +325,18 @@ impl Summary {
         self.training.as_ref().map_or(String::new(), text)
     }
 
+    /// Describes another list of steps of the same file, by what the list says of itself.
+    pub fn describe_list(&mut self, steps: &[StepMeta], inputs: &[Port<'_>], outputs: &[Port<'_>]) {
+        let ports = |ports: &[Port<'_>]| ports.iter().map(PortSummary::of_port).collect();
+        (self.inputs, self.outputs) = (ports(inputs), ports(outputs));
+        self.steps = steps.len();
+        self.ops_final.clear();
+        for step in steps {
+            *self.ops_final.entry(step.kind.clone()).or_insert(0) += 1;
+        }
+        self.training = None;
+    }
+
     /// The stacks, for people: what the boards take at most, and which takes most.
     pub fn stack_text(&self) -> Option<String> {
         let (board, run) = self.stack_bytes.iter().max_by_key(|(_, bytes)| **bytes)?;
@@ -349,6 +363,18 @@ impl SharedLayers {
 }
 
 impl PortSummary {
+    /// Describes an input or output of a file.
+    pub fn of_port(port: &Port<'_>) -> Self {
+        let is_quantised = port.scale != 0.0;
+        Self {
+            name: port.name.to_string(),
+            shape: port.shape.iter().map(|&extent| extent as usize).collect(),
+            dtype: port.dtype.name().to_string(),
+            scale: is_quantised.then_some(port.scale),
+            zero_point: is_quantised.then_some(port.zero_point.into()),
+        }
+    }
+
     /// Describes a tensor.
     pub fn of(tensor: &Tensor) -> Self {
         let quant = tensor.quant.as_ref().filter(|q| q.axis.is_none());

@@ -25,6 +25,10 @@ const BIASES: &str = "biases";
 /// [`crate::ErrorKind::Input`] for a pattern that matches nothing; for parameters that are not f32, that pack computes from several, or that layers share.
 pub fn chosen(graph: &Graph, patterns: &[String]) -> Result<Vec<Parameter>> {
     let mut found = all(graph);
+    if found.is_empty() {
+        return Err(Error::input("--train: the network has no weights that can be trained")
+            .expected("a convolution or a fully connected layer with constant f32 weights"));
+    }
     for pattern in patterns {
         if !found.iter().any(|(parameter, _)| matches(pattern, parameter)) {
             let names: Vec<&str> = found.iter().map(|(parameter, _)| parameter.name.as_str()).collect();
@@ -34,10 +38,6 @@ pub fn chosen(graph: &Graph, patterns: &[String]) -> Result<Vec<Parameter>> {
     }
     if !patterns.is_empty() {
         found.retain(|(parameter, _)| patterns.iter().any(|pattern| matches(pattern, parameter)));
-    }
-    if found.is_empty() {
-        return Err(Error::input("--train: the network has no weights that can be trained")
-            .expected("a convolution or a fully connected layer with constant f32 weights"));
     }
     let refused: Vec<String> = found
         .iter()
@@ -77,7 +77,7 @@ fn all(graph: &Graph) -> Vec<(Parameter, usize)> {
             let Some(tensor) = node.inputs.get(index).copied().flatten() else {
                 continue;
             };
-            if !graph.tensor(tensor).is_const() {
+            if !graph.tensor(tensor).is_const() || !is_parameter(graph, tensor) {
                 continue;
             }
             let users = layers.entry(tensor).or_insert(0);
@@ -148,6 +148,16 @@ fn is_moved(expr: &Expr) -> bool {
 /// Whether it is a layer whose operands 1 and 2 are weights and bias.
 fn has_weights(op: &Op) -> bool {
     matches!(op, Op::Conv2d(_) | Op::Linear { .. })
+}
+
+/// Whether a constant holds a parameter of the network, and is not made by an import: the matrix of a resize is nothing to learn.
+fn is_parameter(graph: &Graph, id: TensorId) -> bool {
+    let tensor = graph.tensor(id);
+    let mut found = graph.stated.params.contains_key(&tensor.name);
+    if let TensorKind::Const(Data::Lazy(expr)) = &tensor.kind {
+        facts::for_each_param(expr, &mut |_, _| found = true);
+    }
+    found
 }
 
 /// Keys of the parameters of the weights source that a tensor's value is computed from; its name where there is none.

@@ -84,6 +84,15 @@ impl<'g> Reverse<'g> {
             return Err(Error::input(format!("--loss {} of {}", loss.name(), tensor.dtype.name())).expected("f32"));
         }
         let classes = tensor.shape.last().copied().unwrap_or(1).max(1);
+        // Without a softmax that names them, the classes of more than two axes could be any of them.
+        let named = tensor.shape.len() == 2 || judged != self.graph.outputs[0];
+        if loss == Loss::CrossEntropy && (classes < 2 || !named) {
+            return Err(
+                Error::unsupported(format!("--loss cross-entropy of an output of shape {:?}", tensor.shape))
+                    .expected("[rows, classes] with two classes at least, or a softmax over the last axis")
+                    .help("end the network with a reshape to [rows, classes]"),
+            );
+        }
         let scalar = |name: &str, dtype| Tensor::activation(name, &[1], dtype);
         let given = |tensor| Tensor {
             kind: TensorKind::Input,

@@ -35,9 +35,11 @@ fn labels_that_are_no_class_and_numbers_that_are_none() {
     }
     let (state, loss, ignored) = step(image, 9, 0.1);
     assert!(state != initial(&file) && loss.is_finite() && ignored == 0);
-    let mut broken = image.clone();
-    broken[17] = f32::NAN;
-    assert!(!step(&broken, 3, 0.1).1.is_finite());
+    for (label, value) in [(3, f32::NAN), (-1, f32::NAN), (3, f32::INFINITY), (-1, f32::INFINITY)] {
+        let mut broken = image.clone();
+        broken[17] = value;
+        assert!(!step(&broken, label, 0.1).1.is_finite(), "label {label} and {value}");
+    }
     for rate in [f32::NAN, f32::INFINITY] {
         assert!(!step(image, 3, rate).1.is_finite(), "rate {rate}");
     }
