@@ -37,11 +37,9 @@ pub(super) fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Re
     if !(base.is_finite() && base > 1.0) {
         return Err(Error::input(format!("llama.rope.freq_base is {base}")).expected("a number above 1"));
     }
-    if let Some(kind) = file.text("llama.rope.scaling.type")?.filter(|kind| *kind != "none") {
-        return Err(Error::unsupported(format!("rotations scaled by `{kind}`")).expected("none"));
-    }
     let network = whole.with_context(options)?;
-    network.check_cache()?;
+    refuse_keys(&file, &network)?;
+    network.check_cache(options)?;
     let tables = network.tables(base);
     let mut read = Vec::new();
     let mut value = |name: &str, extents: &[usize]| {
@@ -112,6 +110,79 @@ fn shape(file: &File<'_>) -> Result<Shape> {
     };
     shape.check()?;
     Ok(shape)
+}
+
+/// Keys that are read, and keys that do not change what is computed.
+const KNOWN: [&str; 15] = [
+    "attention.head_count",
+    "attention.head_count_kv",
+    "attention.key_length",
+    "attention.layer_norm_rms_epsilon",
+    "attention.value_length",
+    "block_count",
+    "context_length",
+    "embedding_length",
+    "feed_forward_length",
+    "rope.dimension_count",
+    "rope.freq_base",
+    "rope.scaling.finetuned",
+    "rope.scaling.original_context_length",
+    "rope.scaling.type",
+    "tensor_data_layout",
+];
+
+/// Refuses keys of the network that ask for what is not computed, and those that nobody knows.
+fn refuse_keys(file: &File<'_>, network: &Shape) -> Result<()> {
+    let scaling = file.text("llama.rope.scaling.type")?;
+    if let Some(kind) = scaling.filter(|kind| *kind != "none") {
+        return Err(Error::unsupported(format!("rotations scaled by `{kind}`")).expected("none"));
+    }
+    for key in file.keys_of("llama.") {
+        let name = format!("llama.{key}");
+        let refused = |value: &dyn std::fmt::Display, expected: String| {
+            Err(Error::unsupported(format!("{name} is {value}")).expected(expected))
+        };
+        match key {
+            // Without scaling the factor has no meaning; without a type it is that of a linear one.
+            "rope.scaling.factor" if scaling.is_some() => {}
+            "rope.scaling.factor" | "rope.scale_linear" | "rope.scaling.attn_factor" => {
+                let factor = file.float(&name)?.unwrap_or(1.0);
+                if factor != 1.0 {
+                    return refused(&factor, "1: rotations that are not scaled".into());
+                }
+            }
+            "expert_count" | "expert_used_count" => {
+                let experts = file.count(&name)?.unwrap_or(0);
+                if experts != 0 {
+                    return refused(&experts, "0: one feed-forward network a layer".into());
+                }
+            }
+            "attention.sliding_window" => {
+                let window = file.count(&name)?.unwrap_or(0);
+                if window != 0 && window < network.context {
+                    let whole = network.context;
+                    return refused(
+                        &window,
+                        format!("0, or at least the context of {whole}: attention over all of it"),
+                    );
+                }
+            }
+            "vocab_size" => {
+                let tokens = file.count(&name)?.unwrap_or(network.vocabulary);
+                if tokens != network.vocabulary {
+                    return Err(Error::input(format!("{name} is {tokens}"))
+                        .expected(format!("{}, the rows of `token_embd.weight`", network.vocabulary)));
+                }
+            }
+            _ if KNOWN.contains(&key) => {}
+            _ => {
+                return Err(
+                    Error::unsupported(format!("the key `{name}`")).expected("keys of a llama whose meaning is known")
+                );
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Types of tokens, as the file numbers them.

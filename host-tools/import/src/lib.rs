@@ -222,6 +222,21 @@ pub fn import_content(
     Ok((found.name, imported))
 }
 
+/// Refuses `--weights` for a network whose file has the values of its parameters.
+///
+/// # Errors
+/// [`ErrorKind::Usage`].
+pub fn refuse_weights(spec: &str, dialect: &str) -> Result<()> {
+    if !matches!(dialect, "tflite" | "onnx" | "pt2" | "llama2c" | "gguf") {
+        return Ok(());
+    }
+    Err(borders::usage(format!(
+        "--weights {spec}: a network in the format {dialect} has its weights in its own file"
+    ))
+    .expected("no weights besides")
+    .help("leave the option out; to pack other weights, export the network with them"))
+}
+
 /// Reads the tokenizer that is given, and refuses a context where there is none.
 fn add_text(imported: &mut Imported, options: &ImportOptions) -> Result<()> {
     let graph = &mut imported.graph;

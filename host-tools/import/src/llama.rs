@@ -90,18 +90,27 @@ impl Shape {
         }
     }
 
-    /// Refuses a cache that is larger than any device's memory: what follows is as large.
-    pub(crate) fn check_cache(&self) -> Result<()> {
-        let extents = [2, self.layers, self.kv_heads, self.context, self.head, 4];
-        let bytes = extents.into_iter().try_fold(1_usize, usize::checked_mul);
-        match bytes.filter(|&bytes| bytes <= MOST_CACHE) {
-            Some(_) => Ok(()),
-            None => Err(
-                Error::unsupported(format!("keys and values of {} positions", self.context))
-                    .expected(format!("at most {MOST_CACHE} bytes of them"))
-                    .help("pass --context N with a smaller N"),
-            ),
+    /// Refuses positions whose keys, values and angles are larger than a device's memory: what follows is as large. A context that nobody asked for may
+    /// take less: the file alone states it, in a few bytes.
+    pub(crate) fn check_cache(&self, options: &ImportOptions) -> Result<()> {
+        let product = |extents: &[usize]| extents.iter().map(|&extent| extent as u128).product::<u128>();
+        let position = product(&[2, self.layers, self.kv_heads, self.head, 4]) + product(&[self.head, 4]);
+        let bytes = position * self.context as u128;
+        let (most, help) = match options.context {
+            Some(_) => (MOST_ASKED, "pass --context N with a smaller N"),
+            None => (MOST_UNASKED, "pass --context N with as many positions as you need"),
+        };
+        if bytes <= most {
+            return Ok(());
         }
+        let error = Error::unsupported(format!(
+            "keys and values of {} positions, with the angles of each, take {bytes} bytes",
+            self.context
+        ));
+        let fitting = most / position;
+        Err(error
+            .expected(format!("at most {most}, which are {fitting} positions"))
+            .help(help))
     }
 
     /// The angles of each position and pair, from a base of frequencies: products of f32, as where such networks are trained.
@@ -132,8 +141,11 @@ pub(crate) fn refuse_others(options: &ImportOptions) -> Result<()> {
     }
 }
 
-/// Bytes of keys and values at most.
-const MOST_CACHE: usize = 1 << 30;
+/// Bytes of keys, values and angles at most, with `--context`.
+const MOST_ASKED: u128 = 1 << 30;
+
+/// Likewise without it.
+const MOST_UNASKED: u128 = 1 << 27;
 
 /// Layers at most: a graph of a few hundred thousand nodes is none that a device runs.
 const MOST_LAYERS: usize = 1024;

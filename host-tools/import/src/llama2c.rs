@@ -35,13 +35,17 @@ pub(super) fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Re
     let (spans, bytes) = spans(&whole)?;
     if bytes != content.len() {
         return Err(Error::input(format!("the file has {} bytes", content.len()))
-            .expected(format!("{bytes} bytes, as its header says: {whole:?}")));
+            .expected(format!("{bytes} bytes, as its header says: {}", told(&whole))));
     }
     let shape = whole.clone().with_context(options)?;
-    shape.check_cache()?;
+    shape.check_cache(options)?;
     let floats = |span: &Span| content.get(span.start..span.start + span.bytes).unwrap_or_default();
-    let table = |name: &str| spans.get(name).map(|span| values(floats(span))).unwrap_or_default();
-    let tables = cut(known(&whole, [table("rope_cosines"), table("rope_sines")]), &shape);
+    let table = |name: &str| {
+        spans
+            .get(name)
+            .map_or_else(|| Ok(Vec::new()), |span| finite(name, floats(span)))
+    };
+    let tables = cut(known(&whole, [table("rope_cosines")?, table("rope_sines")?]), &shape);
     let mut value = |name: &str, extents: &[usize]| {
         // Parameters of a layer are parts of arrays of all layers.
         let span = spans
@@ -51,6 +55,7 @@ pub(super) fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Re
         if bytes.len() != 4 * extents.iter().product::<usize>() {
             return Err(Error::internal(format!("`{name}` has {} bytes", bytes.len())));
         }
+        finite(name, bytes)?;
         Ok(Data::Bytes(bytes.into()))
     };
     let mut imported = llama::network(&stem(path), "llama2c", &shape, tables, &mut value)?;
@@ -158,13 +163,33 @@ fn spans(shape: &Shape) -> Result<(HashMap<String, Span>, usize)> {
     Ok((spans, at))
 }
 
-fn values(bytes: &[u8]) -> Vec<f32> {
-    bytes
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .map(|word| f32::from_le_bytes(*word))
-        .collect()
+/// The numbers of an array; refuses those that are not finite.
+fn finite(name: &str, bytes: &[u8]) -> Result<Vec<f32>> {
+    let (words, _) = bytes.as_chunks::<4>();
+    let numbers: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
+    match numbers.iter().position(|number| !number.is_finite()) {
+        None => Ok(numbers),
+        Some(at) => {
+            Err(Error::input(format!("element {at} of tensor `{name}` is {}", numbers[at])).expected("finite numbers"))
+        }
+    }
+}
+
+/// A header in words.
+fn told(shape: &Shape) -> String {
+    let Shape {
+        width,
+        hidden,
+        layers,
+        heads,
+        kv_heads,
+        vocabulary,
+        context,
+        ..
+    } = shape;
+    format!(
+        "width {width}, hidden width {hidden}, {layers} layers, {heads} heads, {kv_heads} heads of keys and values, vocabulary {vocabulary}, context {context}"
+    )
 }
 
 /// The tables of [`BASE`], computed as for every format, where the file's are these; else the file's own.

@@ -78,13 +78,18 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let at = |e: Error| e.in_file(file.path());
     // A prompt that a board would refuse is refused here, before anything is built.
     let tokenizer = Tokenizer::of(&model).map_err(|e| at(refused(e)))?;
+    let positions = context(&model);
+    let too_long = |tokens: usize| match positions.filter(|&room| tokens >= room as usize) {
+        Some(room) => Err(at(refused(TextError::TooLong { room }))),
+        None => Ok(()),
+    };
+    // Joining takes the square of the length.
+    too_long(fewest_tokens(&tokenizer, options.prompt.len()))?;
     let mut room = vec![0; options.prompt.len() + 4];
     let tokens = tokenizer
         .encode(&options.prompt, &mut room)
         .map_err(|e| at(refused(e)))?;
-    if let Some(room) = context(&model).filter(|&room| tokens.len() >= room as usize) {
-        return Err(at(refused(TextError::TooLong { room })));
-    }
+    too_long(tokens.len())?;
     let mut stream = Stream::default();
     let written = match args.on {
         Machine::Host => on_host(&model, &tokenizer, tokens, &options, &mut stream).map_err(at)?,
@@ -94,6 +99,16 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     stream.finish()?;
     print::note(told(&written, &model, &file.view()?)?);
     Ok(Verdict::Good)
+}
+
+/// As many tokens as a text of so many bytes has at least.
+fn fewest_tokens(tokenizer: &Tokenizer<'_>, bytes: usize) -> usize {
+    // Tokens of single bytes, and the unknown one, stand for fewer bytes than their pieces have.
+    let longest = (0..)
+        .map_while(|token| tokenizer.piece(token))
+        .map(<[u8]>::len)
+        .fold(1, usize::max);
+    bytes.div_ceil(longest)
 }
 
 impl Args {

@@ -108,6 +108,8 @@ enum State {
     Exceeded,
     /// Its limit cannot be compared: the figure was not measured.
     Unmeasured,
+    /// Its limit cannot be compared: there are no figures of its board.
+    Missing,
     /// The file has no limit for it.
     Unlimited,
 }
@@ -149,18 +151,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         let text = serde_json::to_string_pretty(&limits).map_err(|e| Error::internal(format!("JSON: {e}")))?;
         files::write(&args.limits, format!("{text}\n").as_bytes())?;
     }
-    let rows = compared(&limits, &name, &benches, bytes);
-    let report = Report {
-        model: &name,
-        growth_percent: limits.growth_percent,
-        good: rows
-            .iter()
-            .all(|row| row.state == State::Within || row.state == State::Unlimited)
-            && benches
-                .iter()
-                .all(|bench| of_board(&limits, &name, &bench.board).is_some()),
-        rows,
-    };
+    let report = report(&limits, &name, &benches, bytes, args.record);
     if args.json {
         print_json(&report)?;
     } else {
@@ -173,6 +164,22 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         print::note(line);
     }
     Ok(Verdict::Bad)
+}
+
+/// The figures beside their limits. Boards without figures stay out where figures are `recorded`.
+fn report<'a>(limits: &Limits, model: &'a str, benches: &[Bench], bytes: u64, recorded: bool) -> Report<'a> {
+    let mut rows = compared(limits, model, benches, bytes);
+    if !recorded {
+        rows.extend(missing(limits, model, benches));
+    }
+    let holds = |row: &Row| matches!(row.state, State::Within | State::Unlimited);
+    let has_limits = |bench: &Bench| of_board(limits, model, &bench.board).is_some();
+    Report {
+        model,
+        growth_percent: limits.growth_percent,
+        good: rows.iter().all(holds) && benches.iter().all(has_limits),
+        rows,
+    }
 }
 
 /// The figures of one board, or of several.
@@ -246,6 +253,30 @@ fn compared(limits: &Limits, model: &str, benches: &[Bench], bytes: u64) -> Vec<
     rows
 }
 
+/// Limits of boards without figures: a board that the model no longer fits is left out by `arenite bench --all`.
+fn missing(limits: &Limits, model: &str, benches: &[Bench]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (board, allowed) in limits.models.get(model).into_iter().flatten() {
+        if benches.iter().any(|bench| bench.board == *board) {
+            continue;
+        }
+        // A board without a limit is to be fitted all the same.
+        let mut named: Vec<_> = allowed.named().into();
+        named.retain(|(_, limit)| limit.is_some());
+        if named.is_empty() {
+            named.push(("instructions", None));
+        }
+        rows.extend(named.into_iter().map(|(figure, limit)| Row {
+            board: board.clone(),
+            figure,
+            value: None,
+            limit,
+            state: State::Missing,
+        }));
+    }
+    rows
+}
+
 /// The table in Markdown.
 fn table(report: &Report<'_>) -> String {
     let mut text = format!(
@@ -264,6 +295,7 @@ fn table(report: &Report<'_>) -> String {
             State::Within => "",
             State::Exceeded => "**exceeded**",
             State::Unmeasured => "**not measured**",
+            State::Missing => "**no figures**",
             State::Unlimited => "no limit",
         };
         let _ = writeln!(
@@ -309,9 +341,23 @@ fn complaints(report: &Report<'_>, benches: &[Bench], limits: &Limits, path: &Pa
                 row.figure,
                 grouped(limit)
             )),
-            State::Within | State::Unlimited => {}
+            State::Within | State::Unlimited | State::Missing => {}
         }
     }
+    let mut boards: Vec<&str> = report
+        .rows
+        .iter()
+        .filter(|row| row.state == State::Missing)
+        .map(|row| row.board.as_str())
+        .collect();
+    boards.dedup();
+    lines.extend(boards.into_iter().map(|board| {
+        format!(
+            "{model} on {board}: it has limits and no figures; `arenite bench` with --on qemu:{board} says whether the model still fits; if it need not, take the \
+             board out of {}",
+            path.display()
+        )
+    }));
     lines
 }
 
@@ -354,6 +400,39 @@ mod tests {
             [("instructions", State::Within), ("arena_bytes", State::Exceeded)]
         );
         assert_eq!(states(&strict, 1001)[0].1, State::Exceeded);
+    }
+
+    #[test]
+    fn boards_without_figures_fail_by_name() {
+        let limits = r#"{"models": {"net": {"a": {"instructions": 9, "arena_bytes": 512}, "b": {"instructions": 1000}, "c": {}}, "other": {"d": {}}}}"#;
+        let path = Path::new("limits.json");
+        let limits = parsed(limits, path).expect("limits");
+        let benches = [bench("b", 1000)];
+        let report = report(&limits, "net", &benches, 900, false);
+        let absent: Vec<_> = report
+            .rows
+            .iter()
+            .filter(|row| row.board != "b")
+            .map(|row| (row.board.as_str(), row.figure, row.limit, row.state))
+            .collect();
+        let expected = [
+            ("a", "instructions", Some(9), State::Missing),
+            ("a", "arena_bytes", Some(512), State::Missing),
+            ("c", "instructions", None, State::Missing),
+        ];
+        assert_eq!(absent, expected);
+        assert!(!report.good);
+        assert!(table(&report).contains("| a | arena_bytes | - | 512 | - | **no figures** |"));
+        let lines = complaints(&report, &benches, &limits, path);
+        let of = |board| {
+            lines
+                .iter()
+                .filter(|line| line.starts_with(&format!("net on {board}: it has limits")))
+                .count()
+        };
+        assert_eq!((of("a"), of("b"), of("c"), lines.len()), (1, 0, 1, 2), "{lines:?}");
+        // Limits of boards that are recorded one after the other.
+        assert!(super::report(&limits, "net", &benches, 900, true).good);
     }
 
     #[test]

@@ -56,6 +56,9 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     let content = import::read(&options.input)?;
     let name = files::paths::shown(&options.input);
     let (dialect, imported) = import::import_content(&name, &content, options.dialect.as_deref(), &options.import)?;
+    if let Some(spec) = &options.weights {
+        import::refuse_weights(spec, dialect).map_err(|e| e.in_file(&options.input))?;
+    }
     let input_sha256 = sha256(&content);
     drop(content);
     let Imported {

@@ -20,6 +20,8 @@ pub(super) struct Tensor<'a> {
     pub(super) shape: Vec<usize>,
     pub(super) kind: Type,
     pub(super) data: &'a [u8],
+    /// Of its bytes, behind the head.
+    offset: u64,
 }
 
 /// A type of elements, or of blocks of them.
@@ -106,9 +108,34 @@ impl<'a> File<'a> {
                 shape,
                 kind,
                 data,
+                offset,
             });
         }
+        file.refuse_overlaps()?;
         Ok(file)
+    }
+
+    /// Refuses tensors with bytes in common: what they become would be larger than any multiple of the file.
+    fn refuse_overlaps(&self) -> Result<()> {
+        let mut order: Vec<&Tensor<'_>> = self.tensors.iter().collect();
+        order.sort_by_key(|tensor| tensor.offset);
+        for (before, behind) in order.iter().zip(order.iter().skip(1)) {
+            if before.offset + before.data.len() as u64 > behind.offset {
+                return Err(Error::input(format!(
+                    "tensors `{}` and `{}` overlap, at byte {} behind the head",
+                    before.name, behind.name, behind.offset
+                ))
+                .expected("bytes of its own for each tensor"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys that begin with `prefix`, without it, in the order of their names.
+    pub(super) fn keys_of(&self, prefix: &str) -> Vec<&'a str> {
+        let mut found: Vec<&str> = self.keys.keys().filter_map(|key| key.strip_prefix(prefix)).collect();
+        found.sort_unstable();
+        found
     }
 
     pub(super) fn tensor(&self, name: &str) -> Option<&Tensor<'a>> {

@@ -59,13 +59,29 @@ fn matches(pattern: &str, parameter: &Parameter) -> bool {
     (pattern == BIASES && parameter.bias) || fits(pattern.as_bytes(), parameter.name.as_bytes())
 }
 
+/// At most `pattern.len() * name.len()` comparisons: where a character differs, the last `*` takes one more, and earlier ones stay as they are.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    match (pattern.split_first(), name.split_first()) {
-        (None, None) => true,
-        (Some((b'*', rest)), _) => (0..=name.len()).any(|from| fits(rest, &name[from..])),
-        (Some((p, pattern)), Some((n, name))) => p == n && fits(pattern, name),
-        _ => false,
+    let (mut at, mut from) = (0, 0);
+    // Behind the last `*`, and the first character that it does not take.
+    let mut again = None;
+    while let Some(character) = name.get(from) {
+        match (pattern.get(at), again) {
+            (Some(b'*'), _) => {
+                at += 1;
+                again = Some((at, from));
+            }
+            (Some(other), _) if other == character => {
+                at += 1;
+                from += 1;
+            }
+            (_, Some((behind, taken))) => {
+                (at, from) = (behind, taken + 1);
+                again = Some((at, from));
+            }
+            (_, None) => return false,
+        }
     }
+    pattern[at..].iter().all(|rest| *rest == b'*')
 }
 
 /// The constant parameters of layers, in the layers' order, and how many layers have each.
@@ -192,6 +208,10 @@ mod tests {
         ] {
             assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
         }
+        // However many stars there are.
+        let (stars, name) = ("*".repeat(40), "a".repeat(200));
+        assert!(fits(&stars, &name) && fits(&format!("{stars}a{stars}"), &name));
+        assert!(!fits(&format!("{stars}x"), &name) && !fits(&format!("{}b", "*a".repeat(40)), &name));
         let bias = |bias| Parameter {
             tensor: TensorId(0),
             name: "b".into(),

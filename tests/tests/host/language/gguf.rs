@@ -9,12 +9,12 @@ use super::given::Given;
 /// A tensor: name, extents (innermost first), type number, bytes.
 type Tensor = (String, Vec<u64>, u32, Vec<u8>);
 
-fn text(out: &mut Vec<u8>, text: &[u8]) {
+pub(super) fn text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend((text.len() as u64).to_le_bytes());
     out.extend(text);
 }
 
-fn key(out: &mut Vec<u8>, name: &str, kind: u32, value: &[u8]) {
+pub(super) fn key(out: &mut Vec<u8>, name: &str, kind: u32, value: &[u8]) {
     text(out, name.as_bytes());
     out.extend(kind.to_le_bytes());
     out.extend(value);
@@ -43,9 +43,9 @@ fn file(count: u64, keys: &[u8], tensors: &[Tensor]) -> Vec<u8> {
     out
 }
 
-const WORD: u32 = 4;
-const FLOAT: u32 = 6;
-const TEXT: u32 = 8;
+pub(super) const WORD: u32 = 4;
+pub(super) const FLOAT: u32 = 6;
+pub(super) const TEXT: u32 = 8;
 const ARRAY: u32 = 9;
 
 /// The keys of a network and their number.
@@ -167,6 +167,11 @@ fn the_given_model_as_gguf_gives_the_same_file() {
 
 /// A network of one layer whose embeddings are blocks of one type: 256 wide.
 fn of_blocks(kind: u32, block: &[u8], blocks_of_a_row: usize) -> Vec<u8> {
+    small(kind, &block.repeat(3 * blocks_of_a_row), 4, &(0, Vec::new()))
+}
+
+/// Such a network with these embeddings, this context and more keys, so many.
+pub(super) fn small(kind: u32, embeddings: &[u8], context: u32, (more, others): &(u64, Vec<u8>)) -> Vec<u8> {
     let width = 256_u64;
     let ones = |extents: &[u64]| 1.0_f32.to_le_bytes().repeat(extents.iter().product::<u64>() as usize);
     let tensor = |name: &str, extents: &[u64]| (name.to_string(), extents.to_vec(), 0, ones(extents));
@@ -174,7 +179,7 @@ fn of_blocks(kind: u32, block: &[u8], blocks_of_a_row: usize) -> Vec<u8> {
         "token_embd.weight".to_string(),
         vec![width, 3],
         kind,
-        block.repeat(3 * blocks_of_a_row),
+        embeddings.to_vec(),
     )];
     for (name, outputs) in [
         ("attn_q", width),
@@ -191,8 +196,9 @@ fn of_blocks(kind: u32, block: &[u8], blocks_of_a_row: usize) -> Vec<u8> {
     tensors.push(tensor("blk.0.ffn_up.weight", &[width, 2]));
     tensors.push(tensor("blk.0.ffn_down.weight", &[2, width]));
     tensors.push(tensor("output_norm.weight", &[width]));
-    let (count, keys) = keys(width as u32, 2, 1, [2, 1], 4);
-    file(count, &keys, &tensors)
+    let (count, mut keys) = keys(width as u32, 2, 1, [2, 1], context);
+    keys.extend(others);
+    file(count + more, &keys, &tensors)
 }
 
 /// The table of embeddings in the weights of such a network.

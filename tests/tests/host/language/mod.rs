@@ -1,5 +1,6 @@
 //! A language model (stories260K) against its NumPy reference: tokens, logits, text, what is refused.
 
+mod forged;
 mod gguf;
 mod given;
 mod refused;

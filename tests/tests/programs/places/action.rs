@@ -42,10 +42,15 @@ fn step() -> Step {
 
 /// Runs the step as a runner does: bash with `-e` and `pipefail`, in a folder with a network.
 fn ran(step: &Step, folder: &Path, inputs: &[(&str, &str)]) -> Output {
+    ran_with(step, folder, inputs, &programs())
+}
+
+/// Likewise with the programs of a folder.
+fn ran_with(step: &Step, folder: &Path, inputs: &[(&str, &str)], of: &Path) -> Output {
     let runner = folder.join("runner");
     fs::create_dir_all(&runner).expect("made");
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(programs()).chain(std::env::split_paths(&path));
+    let folders = std::iter::once(of.to_path_buf()).chain(std::env::split_paths(&path));
     let mut bash = Command::new("bash");
     bash.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", &step.script])
         .current_dir(folder)
@@ -145,4 +150,53 @@ fn the_action_fails_where_a_model_grows_or_does_not_fit() {
     assert!(summary().contains("**none.tflite cannot be packed.**"), "{}", summary());
     assert!(summary().contains("| mps2-an386 | instructions | "), "{}", summary());
     assert!(summary().contains("**mlp does not fit microbit.**"), "{}", summary());
+
+    // A board that has limits and was not measured.
+    file["models"]["mlp"]["microbit"] = file["models"]["mlp"]["mps2-an386"].clone();
+    fs::write(&limits, file.to_string()).expect("written");
+    let unmeasured = with(&[]);
+    assert!(!unmeasured.status.success(), "{}", said(&unmeasured));
+    assert!(summary().contains("| microbit | instructions | - |"), "{}", summary());
+}
+
+/// Programs that say what they are given in place of `pack` and `arenite`.
+fn echoing(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    for name in ["pack", "arenite"] {
+        let script =
+            "#!/bin/sh\nprintf '<%s>' \"${0##*/}\" \"$@\" >> \"$RUNNER_TEMP/said\"\necho >> \"$RUNNER_TEMP/said\"\n";
+        let path = folder.join(name);
+        fs::write(&path, script).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("made a program");
+    }
+}
+
+#[test]
+fn lines_of_the_action_are_words_with_quotes_and_have_names_of_their_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    echoing(folder);
+    let models = "a/net.tflite --preprocess 'u8 mean=127.5' --name \"$HOME *\"\n   \n'my net.onnx' --size\nb/net.onnx\nlast.onnx 'open\n";
+    let output = ran_with(&step(), folder, &[("models", models)], folder);
+    let read = |name: &str| fs::read_to_string(folder.join("runner").join(name)).unwrap_or_default();
+    let (said_to, summary) = (read("said"), read("GITHUB_STEP_SUMMARY"));
+    assert!(!output.status.success(), "{said_to}{summary}");
+    let packed: Vec<&str> = said_to.lines().filter(|line| line.starts_with("<pack>")).collect();
+    let runner = folder.join("runner/arenite-models");
+    let expected = [
+        format!(
+            "<pack><a/net.tflite><--preprocess><u8 mean=127.5><--name><$HOME *><-o><{}>",
+            runner.join("net.bin").display()
+        ),
+        format!(
+            "<pack><my net.onnx><--size><-o><{}>",
+            runner.join("my net.bin").display()
+        ),
+    ];
+    assert_eq!(packed, expected, "{said_to}");
+    assert!(
+        summary.contains("**b/net.onnx: another line has the name net."),
+        "{summary}"
+    );
+    assert!(summary.contains("**`last.onnx 'open` cannot be read.**"), "{summary}");
 }
