@@ -150,7 +150,7 @@ fn a_context_that_nobody_asked_for_is_bounded() {
         "{error}"
     );
     let packed = tried("long.gguf", &file, &|options| options.import.context = Some(64)).expect("a model");
-    assert!(packed.blob().len() < 2_000_000);
+    assert!(packed.bytes().len() < 2_000_000);
     // Who asks for it gets more, and not any amount.
     let longer = of_keys(1 << 22, &[]);
     let asked = tried("long.gguf", &longer, &|options| options.import.context = Some(1 << 20));
