@@ -3,7 +3,7 @@
 //! From the highest byte: the cause, the kernel's number ([`NO_KERNEL`] where none is known), and in the low half the step ([`NO_STEP`] where there is
 //! none or it is beyond), or what else the cause counts. A cause keeps its number for ever.
 
-use crate::blob::{Header, Records};
+use crate::blob::step_in;
 use crate::error::{AcceleratorFault, Lack, LoadError, RunError, SessionError};
 #[cfg(feature = "guard")]
 use crate::guard::Overrun;
@@ -70,13 +70,8 @@ impl Code {
 
     /// The same with the kernel of its step, as the file says it; nothing of the file need be right.
     fn in_file(self, file: &[u8]) -> Self {
-        let steps = Header::parse(file).ok().and_then(|header| {
-            let from = file.get(header.steps.offset as usize..)?;
-            Some(Records::new(from.get(..header.steps.len as usize)?))
-        });
-        let record = steps.and_then(|mut steps| steps.nth(usize::from(self.step)));
-        match record {
-            Some(Some((kernel, _))) if self.kernel == NO_KERNEL && names_step(self.cause) => self.with(kernel),
+        match step_in(file, self.step.into()) {
+            Some((kernel, _)) if self.kernel == NO_KERNEL && names_step(self.cause) => self.with(kernel),
             _ => self,
         }
     }

@@ -6,7 +6,7 @@ use crate::align::{ARENA_ALIGN, MODEL_ALIGN};
 use crate::kernels::table::KernelId;
 use crate::ops::fault::Fault;
 
-/// Why [`crate::Model::load`] refuses a file.
+/// Why [`crate::Model::load`] refuses a file. Steps, inputs and outputs of training are counted behind those of inference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -159,7 +159,7 @@ pub enum SessionError {
     MemoryTaken,
 }
 
-/// Why a run stops.
+/// Why a run stops. Steps of training are counted behind those of inference, as in [`LoadError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]

@@ -57,7 +57,7 @@ mod compiled;
 /// # A file that is read when the program runs
 ///
 /// `include_model!(mod kws = "kws.bin", loaded)` embeds the file as it is, and links the kernels that it needs and what loads it: for files that are replaced
-/// in the field, for several cores and accelerators, and canaries. Instead of the above
+/// in the field, for several cores and accelerators, for language models and models that are trained, and canaries. Instead of the above
 ///
 /// | item | what it is |
 /// | --- | --- |

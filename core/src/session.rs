@@ -327,7 +327,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         self.give_up();
         match KernelId::from_u8(kernel) {
             Some(_) => RunError::Accelerator {
-                step,
+                step: self.in_file(step),
                 fault: AcceleratorFault::Needed,
             },
             None => self.corrupt(step),
@@ -347,6 +347,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
             Some(OutOfRange { index, count }) => {
                 self.rest = None;
                 self.missing = all_inputs(&self.model);
+                let step = self.in_file(step);
                 RunError::OutOfRange { step, index, count }
             }
             None => self.corrupt(step),
@@ -376,7 +377,13 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         events::corrupt(step);
         self.rest = None;
         self.missing = all_inputs(&self.model);
+        let step = self.in_file(step);
         RunError::Corrupt { step }
+    }
+
+    /// The number by which errors name a step of the list that runs: those of training are counted behind those of inference.
+    fn in_file(&self, step: u32) -> u32 {
+        self.model.parts().first_step().saturating_add(step)
     }
 
     /// Runs all remaining steps.

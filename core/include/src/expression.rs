@@ -39,16 +39,22 @@ fn add(expression: TokenStream, all: &mut Evaluated) -> Result<(), String> {
         ] if bang.as_char() == '!' => call(&name.to_string(), arguments, all),
         // `core::env!` and its like.
         [
-            ..,
-            TokenTree::Punct(colon),
+            path @ ..,
             TokenTree::Ident(name),
             TokenTree::Punct(bang),
             TokenTree::Group(arguments),
-        ] if colon.as_char() == ':' && bang.as_char() == '!' => call(&name.to_string(), arguments, all),
+        ] if is_of_library(&path.iter().map(TokenTree::to_string).collect::<String>()) && bang.as_char() == '!' => {
+            call(&name.to_string(), arguments, all)
+        }
         _ => Err(format!(
             "`{expression}` is no path that include_model! evaluates: it takes a literal, env! and concat! of these"
         )),
     }
+}
+
+/// Whether the path in front of a macro's name is that of the standard library.
+fn is_of_library(path: &str) -> bool {
+    ["core::", "std::"].contains(&path.strip_prefix("::").unwrap_or(path))
 }
 
 fn call(name: &str, arguments: &Group, all: &mut Evaluated) -> Result<(), String> {
@@ -84,8 +90,11 @@ fn split(arguments: TokenStream) -> Vec<TokenStream> {
 /// The text of a literal: a string, raw or not, a character, a number or a bool, as `concat!` has it.
 fn literal_text(literal: &str) -> Result<String, String> {
     if let Some(raw) = literal.strip_prefix('r') {
-        let raw = raw.trim_matches('#');
-        return Ok(raw.trim_matches('"').to_owned());
+        let around = raw.len() - raw.trim_start_matches('#').len() + 1;
+        let text = raw.get(around..raw.len().saturating_sub(around));
+        return text
+            .map(ToOwned::to_owned)
+            .ok_or_else(|| format!("{literal} is no text"));
     }
     let quoted = |quote: char| {
         literal
@@ -102,11 +111,16 @@ fn literal_text(literal: &str) -> Result<String, String> {
 
 /// A string with its escapes read; `None` for an unknown one.
 fn unescaped(text: &str) -> Option<String> {
-    let mut chars = text.chars();
+    let mut chars = text.chars().peekable();
     let mut read = String::new();
     while let Some(c) = chars.next() {
         if c != '\\' {
             read.push(c);
+            continue;
+        }
+        if chars.peek() == Some(&'\n') {
+            // The line goes on behind the white space of the next one.
+            while chars.next_if(|c| matches!(c, ' ' | '\t' | '\n' | '\r')).is_some() {}
             continue;
         }
         read.push(match chars.next()? {
@@ -124,4 +138,43 @@ fn unescaped(text: &str) -> Option<String> {
         });
     }
     Some(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_raw_string_keeps_its_quotes_and_hashes() {
+        let text = |literal: &str| literal_text(literal).expect("text");
+        assert_eq!(text(r###"r"a""###), "a");
+        assert_eq!(text(r###"r#""a"b""#"###), "\"a\"b\"");
+        assert_eq!(text(r###"r##"#a#"##"###), "#a#");
+        assert_eq!(text("r\"\""), "");
+    }
+
+    #[test]
+    fn a_string_goes_on_behind_a_backslash_at_the_end_of_a_line() {
+        assert_eq!(literal_text("\"a\\\n  \t\n b\\n\"").expect("text"), "ab\n");
+        assert!(literal_text("\"\\q\"").is_err() && literal_text("b\"a\"").is_err());
+    }
+
+    #[test]
+    fn macros_are_those_of_the_standard_library() {
+        assert!(
+            ["core::", "std::", "::core::", "::std::"]
+                .into_iter()
+                .all(is_of_library)
+        );
+        let others = [
+            "",
+            "::",
+            "\"a\"+core::",
+            "!core::",
+            "mine::",
+            "core::mine::",
+            "::::core::",
+        ];
+        assert!(!others.into_iter().any(is_of_library));
+    }
 }

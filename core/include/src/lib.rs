@@ -43,7 +43,7 @@ fn compiled(input: TokenStream) -> Result<TokenStream, String> {
 fn model(runtime: &TokenStream, path: Evaluated) -> Result<TokenStream, String> {
     let named = |reason: String| naming(&path.text, reason);
     let file = file::read(&path.text)?;
-    let model = file::model(&file).map_err(named)?;
+    let model = file::model(&file, file::LOADED_MODEL).map_err(named)?;
     let text = module::items(&model, file.bytes(), None).map_err(named)?;
     Ok(items(runtime, &(watched(&path) + &text), module::forms(&model)))
 }
@@ -56,7 +56,7 @@ fn bundle(runtime: &TokenStream, path: Evaluated, entries: TokenStream) -> Resul
     let (mut arena, mut weights) = (0, Vec::<(Vec<u8>, String)>::new());
     for (name, entry) in named_entries(entries)? {
         let file = file::entry(&bundle, &entry).map_err(named)?;
-        let model = file::model(&file).map_err(|reason| named(format!("{entry}: {reason}")))?;
+        let model = file::model(&file, file::LOADED_BUNDLE).map_err(|reason| named(format!("{entry}: {reason}")))?;
         arena = model.arena_bytes(0).max(arena);
         let known = weights.iter().find(|(bytes, _)| bytes == model.weights());
         let place = match known {

@@ -13,6 +13,8 @@ mod records;
 mod sections;
 mod state;
 mod stated;
+#[cfg(all(test, feature = "pack"))]
+mod tests;
 #[cfg(feature = "pack")]
 mod write;
 
@@ -37,6 +39,7 @@ pub use list::{LIST_BYTES, ListHead};
 pub use port::{MAX_RANK, Port};
 pub use receipt::{CrcUnit, Receipt};
 pub use records::Records;
+pub(crate) use records::step_in;
 #[cfg(feature = "pack")]
 pub use sections::ACCELERATED;
 pub(crate) use sections::Parts;
@@ -65,7 +68,7 @@ impl<'a> Model<'a> {
     }
 
     /// As [`Model::load`], for files of unknown origin: refuses a model that could cost more than `budget` in a run, in terms of [`Cost::total`]. Nothing is
-    /// computed in proportion to what the steps declare.
+    /// computed in proportion to what the steps declare. A run of training is one of its own: with the feature `training` each of the two is within the budget.
     ///
     /// # Errors
     /// See [`LoadError`]; [`LoadError::Cost`] names the step at which the sum exceeds the budget.
@@ -118,12 +121,17 @@ impl<'a, K: Kernels> Model<'a, K> {
         Self::load_with(bytes)?.on(cpu)
     }
 
-    /// This model, loaded in whichever way, for a core that may have less than this build.
+    /// This model, loaded in whichever way, for a core that may have less than this build. With the feature `training` the steps of training are looked at too.
     ///
     /// # Errors
     /// [`LoadError::Cpu`].
     pub fn on(self, cpu: Cpu) -> Result<Self, LoadError> {
-        cpu.check(self.parts).map(|()| self)
+        cpu.check(self.parts)?;
+        #[cfg(feature = "training")]
+        if let Some(training) = self.parts.training() {
+            cpu.check(training)?;
+        }
+        Ok(self)
     }
 
     /// As [`Model::load_with`], with a receipt for the checksum: see [`Model::load_with_receipt`].
@@ -146,8 +154,6 @@ impl<'a, K: Kernels> Model<'a, K> {
     fn of(parts: Parts<'a>) -> Result<Self, LoadError> {
         // All of it is compiled once; the kernels are behind one call.
         let parts = load::check_parts(parts, check_step::<K>)?;
-        #[cfg(feature = "training")]
-        load::check_training(parts, check_step::<K>)?;
         Ok(Self {
             parts,
             kernels: PhantomData,
@@ -160,15 +166,25 @@ impl<'a, K: Kernels> Model<'a, K> {
     /// See [`LoadError`].
     pub fn load_with_budget(bytes: &'a [u8], budget: u64) -> Result<Self, LoadError> {
         let model = Self::load_with(bytes)?;
+        model.check_cost(budget)?;
+        #[cfg(feature = "training")]
+        if let Some(training) = model.training() {
+            training.check_cost(budget)?;
+        }
+        Ok(model)
+    }
+
+    /// Checks that a run of this list of steps is within a budget.
+    fn check_cost(&self, budget: u64) -> Result<(), LoadError> {
         let mut sum = Cost::default();
-        for (step, cost) in (0..).zip(model.costs()) {
+        for (step, cost) in (self.parts.first_step()..).zip(self.costs()) {
             sum = sum.plus(cost);
             let cost = sum.total();
             if cost > budget {
                 return Err(LoadError::Cost { step, cost, budget });
             }
         }
-        Ok(model)
+        Ok(())
     }
 
     /// Upper bound of the cost of a run.

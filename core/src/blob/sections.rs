@@ -96,6 +96,11 @@ impl<'a> Sections<'a> {
         })
     }
 
+    /// The number of the first step: those of training are counted behind those of inference.
+    pub fn first_step(&self) -> u32 {
+        self.parts.first_step()
+    }
+
     /// The header.
     pub fn header(&self) -> Header {
         self.parts.header()
@@ -158,7 +163,7 @@ pub(crate) struct Parts<'a> {
     bytes: &'a [u8],
     /// The list whose steps and ports stand for the file's own.
     #[cfg(feature = "training")]
-    list: Option<List<'a>>,
+    pub(super) list: Option<List<'a>>,
 }
 
 impl<'a> Parts<'a> {
@@ -206,7 +211,7 @@ impl<'a> Parts<'a> {
     }
 
     /// The number of the first step: those of training are counted behind the file's own.
-    pub(super) fn first_step(self) -> u32 {
+    pub(crate) fn first_step(self) -> u32 {
         #[cfg(feature = "training")]
         if self.list.is_some() {
             return word(self.head, field::STEP_COUNT);

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
-use crate::ops::cost::{Cost, of_operands};
+use crate::ops::cost::{Cost, TURN, blocks, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -82,6 +82,12 @@ fn check([rows, inputs, outputs]: [u32; 3]) -> Result<(), Fault> {
     checked_size(&[outputs, inputs, 4]).map(|_| ())
 }
 
+/// Neighbours that are summed at a time.
+const LANES: u32 = 8;
+
+/// Inputs and outputs of a tile of weights.
+const TILE: u32 = 4;
+
 fn matrix<P: Place>(access: Access, place: P, rows: u32, columns: u32) -> Operand<P> {
     Operand::of::<f32>(access, place, rows.saturating_mul(columns))
 }
@@ -99,7 +105,10 @@ impl<P: Place> Operator for LinearInputGradF32<P> {
 
     fn cost(&self, needs: Needs) -> Cost {
         let results = u64::from(self.rows).saturating_mul(self.inputs.into());
-        of_operands(|visit| self.operands(needs, visit)).sums(results, self.outputs.into())
+        let turns = u64::from(self.rows).saturating_mul(self.outputs.into());
+        of_operands(|visit| self.operands(needs, visit))
+            .sums(results, self.outputs.into())
+            .computations(turns.saturating_mul(blocks(self.inputs, LANES)), TURN)
     }
 }
 
@@ -117,7 +126,14 @@ impl<P: Place> Operator for LinearWeightSgdF32<P> {
 
     fn cost(&self, needs: Needs) -> Cost {
         let results = u64::from(self.outputs).saturating_mul(self.inputs.into());
-        of_operands(|visit| self.operands(needs, visit)).sums(results, self.rows.into())
+        let tiles = match self.rows {
+            // No sums: a plain loop.
+            1 => 0,
+            _ => blocks(self.inputs, TILE).saturating_mul(blocks(self.outputs, TILE)),
+        };
+        of_operands(|visit| self.operands(needs, visit))
+            .sums(results, self.rows.into())
+            .computations(tiles.saturating_mul(self.rows.into()), TURN)
     }
 }
 
@@ -133,6 +149,9 @@ impl<P: Place> Operator for BiasSgdF32<P> {
     }
 
     fn cost(&self, needs: Needs) -> Cost {
-        of_operands(|visit| self.operands(needs, visit)).sums(self.channels.into(), self.rows.into())
+        let turns = blocks(self.channels, LANES).saturating_mul(self.rows.into());
+        of_operands(|visit| self.operands(needs, visit))
+            .sums(self.channels.into(), self.rows.into())
+            .computations(turns, TURN)
     }
 }

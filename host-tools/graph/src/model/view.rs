@@ -99,14 +99,14 @@ impl<'a> ModelView<'a> {
     /// # Errors
     /// [`ErrorKind::Input`] naming the step.
     pub fn steps(&self) -> Result<Vec<Step>> {
-        let decode = |(step, record): (usize, Option<(u8, &[u8])>)| {
-            let step = step as u32;
+        let decode = |(step, record): (u32, Option<(u8, &[u8])>)| {
             let wrong = |fault| load_error(LoadError::Step { step, fault });
             let (kernel, params) = record.ok_or_else(|| wrong(Fault::Encoding))?;
             let id = KernelId::from_u8(kernel).ok_or_else(|| load_error(LoadError::UnknownKernel { step, kernel }))?;
             Step::decode(id, params).map_err(wrong)
         };
-        let steps: Vec<Step> = self.sections.steps().enumerate().map(decode).collect::<Result<_>>()?;
+        let numbered = (self.sections.first_step()..).zip(self.sections.steps());
+        let steps: Vec<Step> = numbered.map(decode).collect::<Result<_>>()?;
         if steps.len() == self.header().step_count as usize {
             Ok(steps)
         } else {

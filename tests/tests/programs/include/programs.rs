@@ -163,6 +163,10 @@ fn a_file_that_cannot_be_compiled_is_an_error_of_the_compiler() {
     for (path, reason) in [
         ("[\"m.bin\"][0]", "is no path that include_model! evaluates"),
         (
+            "!core::env!(\"CARGO_MANIFEST_DIR\")",
+            "is no path that include_model! evaluates",
+        ),
+        (
             "env!(\"ARENITE_NOT_SET\")",
             "environment variable `ARENITE_NOT_SET` is not set",
         ),
