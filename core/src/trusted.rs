@@ -9,7 +9,7 @@ use core::cell::Cell;
 
 use crate::fields::Fields;
 
-/// Number of times that load looks at each byte of the weights and of all lists' steps again, at most. Of a step that it passes in a search, four bytes take no longer
+/// Number of times that load looks at each byte of the weights and of all steps again, at most. Of a step that it passes in a search, four bytes take no longer
 /// than one of the weights.
 const AGAIN: u32 = 16;
 

@@ -12,6 +12,7 @@ pub struct Records<'a>(pub(super) &'a [u8]);
 
 impl<'a> Records<'a> {
     /// The records in these bytes, whatever they are.
+    #[cfg(feature = "cores")]
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
