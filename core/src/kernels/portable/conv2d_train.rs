@@ -33,6 +33,8 @@ impl Kernel for Forward {
         (index == 1).then(|| op.window.consumed_distance(4, u32::from(op.window.output[2]) - 1))
     }
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &TrainedConv2dF32, mem: &Mem<'_>) -> Option<()> {
         let layer = Layer::new(&op.window, op.groups);
         let input = mem.src::<f32>(op.input, op.window.input_len()?)?;
@@ -88,6 +90,8 @@ impl Candidate for Forward {}
 impl Kernel for InputGrad {
     type Op = Conv2dInputGradF32;
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &Conv2dInputGradF32, mem: &Mem<'_>) -> Option<()> {
         let layer = Layer::new(&op.window, op.groups);
         let output = mem.dst::<f32>(op.output, op.window.input_len()?)?;
@@ -129,6 +133,8 @@ impl Candidate for InputGrad {}
 impl Kernel for WeightSgd {
     type Op = Conv2dWeightSgdF32;
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &Conv2dWeightSgdF32, mem: &Mem<'_>) -> Option<()> {
         let layer = Layer::new(&op.window, op.groups);
         let weights = mem.dst::<f32>(op.weights, weights_len(&op.window, op.groups)?)?;

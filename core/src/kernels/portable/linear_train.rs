@@ -26,6 +26,8 @@ pub struct BiasSgd;
 impl Kernel for InputGrad {
     type Op = LinearInputGradF32;
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &LinearInputGradF32, mem: &Mem<'_>) -> Option<()> {
         let output = mem.dst::<f32>(op.output, product(op.rows, op.inputs)?)?;
         let gradient = mem.src::<f32>(op.gradient, product(op.rows, op.outputs)?)?;
@@ -54,6 +56,8 @@ impl Candidate for InputGrad {}
 impl Kernel for WeightSgd {
     type Op = LinearWeightSgdF32;
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &LinearWeightSgdF32, mem: &Mem<'_>) -> Option<()> {
         let weights = mem.dst::<f32>(op.weights, product(op.outputs, op.inputs)?)?;
         let gradient = mem.src::<f32>(op.gradient, product(op.rows, op.outputs)?)?;
@@ -83,6 +87,8 @@ impl Candidate for WeightSgd {}
 impl Kernel for BiasSgd {
     type Op = BiasSgdF32;
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &BiasSgdF32, mem: &Mem<'_>) -> Option<()> {
         let bias = mem.dst::<f32>(op.bias, op.channels)?;
         let gradient = mem.src::<f32>(op.gradient, product(op.rows, op.channels)?)?;

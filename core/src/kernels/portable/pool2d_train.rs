@@ -29,6 +29,8 @@ impl Kernel for MaxPositions {
         (index == 2).then(|| op.window.consumed_distance(4, u32::from(op.window.output[2]) - 1))
     }
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &MaxPoolPositionsF32, mem: &Mem<'_>) -> Option<()> {
         let input = mem.src::<f32>(op.input, op.window.input_len()?)?;
         let output = mem.dst::<f32>(op.output, op.window.output_len()?)?;
@@ -56,6 +58,8 @@ impl Candidate for MaxPositions {}
 impl Kernel for MaxGrad {
     type Op = MaxPoolGradF32;
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &MaxPoolGradF32, mem: &Mem<'_>) -> Option<()> {
         let output = mem.dst::<f32>(op.output, op.window.input_len()?)?;
         let gradient = mem.src::<f32>(op.gradient, op.window.output_len()?)?;
@@ -79,6 +83,8 @@ impl Candidate for MaxGrad {}
 impl Kernel for AvgGrad {
     type Op = AvgPoolGradF32;
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &AvgPoolGradF32, mem: &Mem<'_>) -> Option<()> {
         let output = mem.dst::<f32>(op.output, op.window.input_len()?)?;
         let gradient = mem.src::<f32>(op.gradient, op.window.output_len()?)?;
