@@ -7,13 +7,14 @@ mod header;
 #[cfg(feature = "training")]
 mod list;
 mod load;
+mod numbered;
 mod port;
 mod receipt;
 mod records;
 mod sections;
 mod state;
 mod stated;
-#[cfg(all(test, feature = "pack"))]
+#[cfg(test)]
 mod tests;
 #[cfg(feature = "pack")]
 mod write;
@@ -36,10 +37,10 @@ pub(crate) use header::{
 };
 #[cfg(feature = "training")]
 pub use list::{LIST_BYTES, ListHead};
+pub(crate) use numbered::step_in;
 pub use port::{MAX_RANK, Port};
 pub use receipt::{CrcUnit, Receipt};
 pub use records::Records;
-pub(crate) use records::step_in;
 #[cfg(feature = "pack")]
 pub use sections::ACCELERATED;
 pub(crate) use sections::Parts;

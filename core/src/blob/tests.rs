@@ -1,5 +1,7 @@
 //! Files with steps of training: whatever looks at steps looks at these too, and errors name them behind those of inference.
 
+#![cfg(feature = "pack")]
+
 extern crate std;
 use std::vec::Vec;
 

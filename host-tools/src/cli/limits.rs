@@ -353,8 +353,8 @@ fn complaints(report: &Report<'_>, benches: &[Bench], limits: &Limits, path: &Pa
     boards.dedup();
     lines.extend(boards.into_iter().map(|board| {
         format!(
-            "{model} on {board}: it has limits and no figures; `arenite bench` with --on qemu:{board} says whether the model still fits; if it need not, take the \
-             board out of {}",
+            "{model} on {board}: it has limits and no figures; `arenite bench` with --on qemu:{board} says whether the model still fits; \
+             if it need not, take the board out of {}",
             path.display()
         )
     }));

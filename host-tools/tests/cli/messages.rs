@@ -3,8 +3,8 @@
 //! A line there that begins with `~` makes a file from another: `FROM > TO: OLD => NEW` puts one text in the place of another, `FROM > TO: cut N` keeps N
 //! bytes, `FROM > TO: grow N` makes them N with zeros, `FROM > TO: flip N` changes byte N, `FROM > TO: byte N = V` makes it V. `TO: TEXT` is all of it
 //! (`\n` and `\xFF` as in Rust), `TO: N times TEXT` that N times with its number for `#`, `TO: onnx TEXT` what `onnx.rs` makes of it, `TO: zip NAMES` an
-//! archive of empty files, `TO: pack INPUT` a model, `TO: train MODEL` a state. Folders in TO are made. A line with `$` is a command; what it prints stands below it, with its status,
-//! and `ARENITE_BLESS=1` writes that anew. Lines with `#` are headings.
+//! archive of empty files, `TO: pack INPUT` a model, `TO: train MODEL` a state. Folders in TO are made. A line with `$` is a command; what it prints stands
+//! below it, with its status, and `ARENITE_BLESS=1` writes that anew. Lines with `#` are headings.
 
 use std::fs;
 use std::path::{Path, PathBuf};

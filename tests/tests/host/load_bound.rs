@@ -212,9 +212,11 @@ fn no_cost_is_below_the_operands() {
             // Of a state by lines it is one.
             let by_lines = matches!(step, Step::WriteLine(_));
             assert!(cost.writes >= written || by_lines, "{what}: {cost:?}, writes {written}");
-            // A window need not reach all of its input.
+            // A window need not reach all of its input, nor indices all rows of a table.
+            let by_index = matches!(step, Step::Embedding(_) | Step::EmbeddingW8(_) | Step::RotaryF32(_));
             let skips = step.clone().window_mut().is_some()
-                || matches!(step, Step::CopyBytes(_) | Step::Gather(_) | Step::Resize(_));
+                || matches!(step, Step::CopyBytes(_) | Step::Gather(_) | Step::Resize(_))
+                || by_index;
             assert!(cost.reads >= read || skips, "{what}: {cost:?}, reads {read}");
         }
     }
