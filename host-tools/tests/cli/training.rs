@@ -84,7 +84,7 @@ fn gradients_are_kept_by_name() {
     assert_eq!(read("plain"), read("kept"));
     // One step more, by a rate of which every product is exact.
     let before = read("kept");
-    let again = ["--rate", "-1", "--steps", "1", "--keep-gradients", &kept, "--state"];
+    let again = ["--rate=-1", "--steps", "1", "--keep-gradients", &kept, "--state"];
     let state = path("kept").display().to_string();
     done(learner.train(&path("after"), &[&again[..], &[&state]].concat()));
     let after = read("after");
@@ -167,7 +167,7 @@ fn names_of_the_network_are_its_own() {
         write_npy(&learner.images, &image).expect("written");
         let state = learner.bench.path("none");
         assert!(
-            refused(learner.train(&state, &["--rate", "0.1"]), 2).contains("the loss is NaN"),
+            refused(learner.train(&state, &["--rate", "0.1"]), 1).contains("the loss is NaN"),
             "{new}"
         );
         assert!(!state.exists());
@@ -185,7 +185,7 @@ fn no_state_is_written_where_training_failed() {
     std::fs::remove_file(&state).expect("removed");
     for value in [f32::NAN, f32::INFINITY] {
         write_npy(&learner.images, &Array::from_elem((SAMPLES, 1, 8, 8), value)).expect("written");
-        refused(learner.train(&state, &["--rate", "0.1"]), 2);
+        refused(learner.train(&state, &["--rate", "0.1"]), 1);
         assert!(!state.exists());
     }
     for samples in [&learner.images, &learner.labels] {

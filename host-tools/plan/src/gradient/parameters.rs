@@ -177,10 +177,10 @@ fn is_parameter(graph: &Graph, id: TensorId) -> bool {
 }
 
 /// Keys of the parameters of the weights source that a tensor's value is computed from; its name where there is none.
-fn keys(graph: &Graph, id: TensorId) -> Vec<String> {
+pub(super) fn keys(graph: &Graph, id: TensorId) -> Vec<String> {
     let tensor = graph.tensor(id);
     let mut keys = Vec::new();
-    if let TensorKind::Const(Data::Lazy(expr)) = &tensor.kind {
+    if let TensorKind::Const(Data::Lazy(expr)) | TensorKind::State(Data::Lazy(expr)) = &tensor.kind {
         facts::for_each_param(expr, &mut |key, _| keys.push(key.to_string()));
     }
     if keys.is_empty() {

@@ -2,6 +2,7 @@
 
 use arenite::ops::pointwise::{Function, UnaryOp};
 
+use super::parameters::keys;
 use super::reverse::{Reverse, input};
 use crate::error::{Error, Result};
 use crate::graph::train::{Activated, Train};
@@ -153,9 +154,9 @@ fn layer(pass: &mut Reverse<'_>, node: &Node, (x, dy): (TensorId, TensorId), [in
     }
 }
 
-/// The name of the step that updates a parameter.
+/// The name of the step that updates a parameter: the parameter's, as `--trainable` knows it.
 fn update(graph: &Graph, parameter: TensorId) -> String {
-    format!("{}.sgd", graph.tensor(parameter).name)
+    format!("{}.sgd", keys(graph, parameter).join(" and "))
 }
 
 /// Multiply-accumulates of a layer.
