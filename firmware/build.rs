@@ -112,8 +112,8 @@ fn main() {
     println!("cargo:rustc-link-arg-bins=--nmagic");
 }
 
-/// Where the flash is small and models have a memory of their own, what tests alone call (`testkit`) lies there, and what trains: with them all kernels together
-/// are larger than the flash.
+/// Where the flash is small and models have a memory of their own, what tests alone call (`testkit`) lies there, and what trains: with them all kernels
+/// together are larger than the flash.
 fn beside(board: &Board) -> String {
     match board.extra {
         Some(extra) if board.flash.size < 1 << 20 => format!(
