@@ -371,7 +371,7 @@ impl PortSummary {
             shape: port.shape.iter().map(|&extent| extent as usize).collect(),
             dtype: port.dtype.name().to_string(),
             scale: is_quantised.then_some(port.scale),
-            zero_point: is_quantised.then_some(port.zero_point.into()),
+            zero_point: is_quantised.then_some(port.zero_point),
         }
     }
 

@@ -149,8 +149,8 @@ fn tokens_and_positions_out_of_range_are_typed_errors_and_change_nothing() {
         // A token that is refused has written no line.
         assert_eq!(out_of_range(step(session, 512, 1)), Some((512, 512)));
         assert_eq!(out_of_range(step(session, tokens[1], 2)), Some((2, 2)));
-        for position in 1..6 {
-            step(session, tokens[position], position as i32).expect("a run");
+        for (position, &token) in (0..).zip(&tokens).take(6).skip(1) {
+            step(session, token, position).expect("a run");
         }
         // The cache is full, and no ring.
         assert_eq!(out_of_range(step(session, tokens[6], 6)), Some((6, 6)));
