@@ -220,7 +220,7 @@ impl<'a, K: Kernels> Model<'a, K> {
         }
     }
 
-    /// The header, read from the file anew; of [`Model::training`] with the numbers of its steps, inputs and outputs.
+    /// The header, read from the file anew; of `Model::training` with the numbers of its steps, inputs and outputs.
     #[inline(always)]
     pub fn header(&self) -> Header {
         self.parts.header()

@@ -1,6 +1,6 @@
 //! Training of fully connected layers and of biases, from the formulas of [`crate::ops::linear_train`].
 //!
-//! Sums have one order on every core, and are rounded after every product; long ones are sums of sums of [`ROW`] terms.
+//! Sums have one order on every core, and are rounded after every product; long ones are sums of sums of 32 terms.
 
 use crate::arena::Mem;
 use crate::cells::{Dst, Src};

@@ -52,7 +52,7 @@ impl ModelFile {
     /// Maps a file; `FILE#NAME` is the model of that name (or number) in a bundle, `FILE#training` the steps of training as a model of their own.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Io`]; [`ErrorKind::Input`] for a damaged bundle, or one that has no such model.
+    /// [`crate::ErrorKind::Io`]; [`crate::ErrorKind::Input`] for a damaged bundle, or one that has no such model.
     pub fn open(path: &Path) -> Result<Self> {
         let text = path.to_string_lossy();
         if let (false, Some((bundle, name))) = (path.exists(), text.rsplit_once('#')) {
@@ -161,7 +161,7 @@ impl ModelFile {
     /// Maps an open file: its model, or all models of a bundle.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Io`]; [`ErrorKind::Input`] for a damaged bundle.
+    /// [`crate::ErrorKind::Io`]; [`crate::ErrorKind::Input`] for a damaged bundle.
     pub fn all_of(file: &File, path: &Path) -> Result<Vec<Self>> {
         let open = || Self::of(file, path).map_err(|e| Error::io(path, "read the model", &e));
         let first = open()?;

@@ -30,7 +30,7 @@ impl Loss {
     /// The loss of this name.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Usage`] with all names.
+    /// [`crate::error::ErrorKind::Usage`] with all names.
     pub fn named(name: &str) -> Result<Self> {
         let names = Self::ALL.map(Self::name);
         let unknown = || {

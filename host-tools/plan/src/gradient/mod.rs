@@ -1,7 +1,7 @@
 //! Training: one reverse-mode pass over a network, behind all other passes.
 //!
 //! [`differentiate`] makes two graphs of one: that of inference, whose trained parameters lie in the state, and that of a training step, which is the same
-//! forward, then loss, gradients and updates. The rule of each operator is in [`rules`], what is trained and by which name in [`parameters`], and losses are in
+//! forward, then loss, gradients and updates. The rule of each operator is in `rules`, what is trained and by which name in `parameters`, and losses are in
 //! [`loss`]. Weight gradients are applied at once, by the steps that compute them; the gradient of a layer's input comes before its update.
 
 pub mod loss;
