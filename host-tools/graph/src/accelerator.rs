@@ -66,7 +66,7 @@ pub struct Sharing {
     pub whole: BTreeSet<String>,
     /// Layers that are parts of others, by output channels: whether each is the accelerator's.
     pub sides: BTreeMap<String, bool>,
-    /// Channels of which they take a part.
+    /// Layers of which they are parts, by their channels.
     pub channels: Vec<Shared>,
 }
 
@@ -75,7 +75,7 @@ pub struct Sharing {
 pub struct Handing<'a> {
     /// The accelerator.
     pub accelerator: &'a Accelerator,
-    /// Declaration in the accelerator's file.
+    /// Declaration of it in the model file.
     pub declared: Declaration,
     /// Shares of the core.
     pub sharing: &'a Sharing,
@@ -156,7 +156,7 @@ impl Accelerator {
         })
     }
 
-    /// Returns the declaration in the file for this accelerator, for an arena in regions of these names.
+    /// Returns the declaration in a model file for this accelerator, of an arena in regions of these names.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for a region that the arena has not.

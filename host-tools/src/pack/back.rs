@@ -281,7 +281,7 @@ pub fn spends_flash(target: Target) -> bool {
     lower::spends_flash(target)
 }
 
-/// Returns the declaration in the accelerator's file, where there is one.
+/// Returns the model file's declaration of the accelerator, where there is one.
 fn declared(options: &Options) -> Result<Option<Declaration>> {
     let regions = request(options).regions;
     let names: Vec<&str> = regions.iter().map(|region| region.name.as_str()).collect();

@@ -1,7 +1,7 @@
 //! The products on x86-64 hosts: the same layout, the same order of writes, the same bits.
 //!
 //! # Safety of all loops
-//! `args` points to arguments whose pointers are valid for what their fields describe (`neon/args.rs`), with constants in the layout of the kernel's `pack`.
+//! As the head of `neon/args.rs` says.
 
 #![cfg(target_arch = "x86_64")]
 

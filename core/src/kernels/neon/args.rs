@@ -1,4 +1,7 @@
 //! Arguments of the loops: one struct each. `#[repr(C)]`; the assembly reads fields by `offset_of!`, the portable equivalents by name.
+//!
+//! # Safety of all loops
+//! `args` points to arguments whose pointers are valid for what their fields describe, with constants in the layout of the kernel's `pack`.
 
 use core::mem::offset_of;
 

@@ -1,7 +1,7 @@
 //! The loops in portable Rust, for hosts: the same layouts, the same order of writes, the same bits of integers.
 //!
 //! # Safety of all loops
-//! `args` points to arguments whose pointers are valid for what their fields describe (`args.rs`), with constants in the layout of the kernel's `pack`.
+//! As the head of `neon/args.rs` says.
 
 use super::args::{Copy, Depthwise, Product, Windows};
 use super::gemm_s8_portable::rows;

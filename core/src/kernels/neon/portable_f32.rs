@@ -2,7 +2,7 @@
 //! host, for calibration makes files of it, so those of AArch64 run these too.
 //!
 //! # Safety of all loops
-//! `args` points to arguments whose pointers are valid for what their fields describe (`args.rs`), with constants in the layout of the kernel's `pack`.
+//! As the head of `neon/args.rs` says.
 
 use super::args::{DepthwiseF32, ProductF32};
 use crate::ops::pointwise::clamp;

@@ -53,7 +53,7 @@ pub struct Quantization {
     pub front: Vec<FrontPoint>,
 }
 
-/// Number format of a layer, and the share that the outputs bear of it: signal over noise where nothing else of the network is rounded, in dB.
+/// Number format of a layer, and the outputs' signal over noise, in dB, where nothing else of the network is rounded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LayerPrecision {
     /// `int4`, `int8`, `int16x8` or `f32`.

@@ -324,7 +324,7 @@ mod tests {
             max: 6.0,
         };
         assert_eq!(net.after(&[y, low], run), [relu, Op::Unary(bound)]);
-        // A maximum that keeps a quotient from zero stays.
+        // A maximum or a constant that keeps a divisor from zero stays.
         let (mut net, x) = Net::new();
         let y = net.with(BinaryOp::Maximum, x, 1e-30);
         let y = net.unary(UnaryKind::RSQRT, y);

@@ -17,7 +17,7 @@ const JUDGES: u64 = 8;
 /// Runs of all judging samples without which nothing is chosen: every method for three forms of the network, and as much for its groups.
 const RUNS: u64 = 4 * Method::ALL.len() as u64;
 
-/// Share of the noise that a group must fall to for a method of its own.
+/// Share that the noise must fall to for a group to get another method than the others.
 const NEARER: f64 = 0.99;
 
 /// By how much the noise of the few samples that judge may grow where each layer by itself is nearer.

@@ -70,7 +70,7 @@ fn ones_and_zeros_of_each_channel_do_nothing() {
     let nearly = net.stated(&[3, 1], &[1.0, 1.0, 1.5]);
     let y = net.binary(BinaryOp::Mul, y, nearly);
     assert_eq!(net.behind(Stage::Fold, &[y]).1, ["unary", "mul"]);
-    // The dividend is no operand that stays.
+    // One divided by a value is not that value.
     let (mut net, x) = Network::new(&[2, 3], 7);
     let y = net.same(Op::Unary(UnaryKind::EXP), &[x]);
     let ones = net.stated(&[2, 3], &[1.0; 6]);

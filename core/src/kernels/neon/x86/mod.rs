@@ -3,7 +3,7 @@
 //! computed from them depends on the processor. Only a session that allows it (`Session::allow_fused`) has products fused with their sums.
 //!
 //! # Safety of all loops
-//! `args` points to arguments whose pointers are valid for what their fields describe (`args.rs`), with constants in the layout of the kernel's `pack`.
+//! As the head of `neon/args.rs` says.
 
 #![cfg(target_arch = "x86_64")]
 
