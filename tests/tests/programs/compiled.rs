@@ -142,7 +142,7 @@ fn compiled_models_run_on_boards_as_loaded_ones() {
         }
         let file = model(&shared, folder.path(), row);
         let firmware =
-            Firmware::build_with_model(board, "compiled", file.path()).unwrap_or_else(|error| panic!("{error}"));
+            Firmware::build_with_model(board, "both_forms", file.path()).unwrap_or_else(|error| panic!("{error}"));
         let logs = execute(&firmware, TIMEOUT).unwrap_or_else(|error| panic!("{network} on {name}: {error}"));
         let numbers = logs.iter().flat_map(|line| line.text.split(' ')).map(str::parse);
         let numbers: Result<Vec<u64>, _> = numbers.collect();

@@ -116,3 +116,21 @@ fn a_board_is_its_row_and_its_feature() {
         );
     }
 }
+
+/// Programs are linked into one folder and kept by their names, whatever package they are of: of two that share one, a test would measure the other.
+#[test]
+fn programs_of_boards_have_names_of_their_own() {
+    let mut names = Vec::new();
+    for package in ["firmware", "firmware/c", "firmware/footprint"] {
+        let manifest = fs::read_to_string(root().join(package).join("Cargo.toml")).expect("a manifest");
+        let programs = manifest.split("[[bin]]").skip(1);
+        names.extend(
+            programs.filter_map(|program| Some(program.split("name = \"").nth(1)?.split('"').next()?.to_owned())),
+        );
+    }
+    assert!(names.len() > 10, "{names:?}");
+    names.sort();
+    let found = names.clone();
+    names.dedup();
+    assert_eq!(found, names);
+}
