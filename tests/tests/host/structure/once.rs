@@ -134,3 +134,33 @@ fn programs_of_boards_have_names_of_their_own() {
     names.dedup();
     assert_eq!(found, names);
 }
+
+/// A build script that waits for changes of a file that is not there runs at every call of cargo, and all that depends on its package is built anew.
+#[test]
+fn build_scripts_wait_for_files_that_are_there() {
+    let mut seen = 0;
+    for manifest in sources(&root(), "toml") {
+        let package = manifest.parent().expect("a folder");
+        let text = fs::read_to_string(&manifest).expect("a manifest");
+        let named = text
+            .lines()
+            .find_map(|line| line.strip_prefix("build = \"")?.strip_suffix('"'));
+        let script = package.join(named.unwrap_or("build.rs"));
+        if !manifest.ends_with("Cargo.toml") || !script.is_file() {
+            continue;
+        }
+        let script = fs::read_to_string(script).expect("a build script");
+        for told in script.split("rerun-if-changed=").skip(1) {
+            let file = told.split(['"', '\\']).next().expect("a part");
+            if !file.contains('{') {
+                assert!(
+                    package.join(file).exists(),
+                    "{}: {file} is not there",
+                    shown(&manifest, &root())
+                );
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 8, "{seen} files");
+}

@@ -148,7 +148,7 @@ fn a_file_that_cannot_be_compiled_is_an_error_of_the_compiler() {
     project.check(COMPILED, None).unwrap_or_else(|said| panic!("{said}"));
     // The file is another one: the compiler asks again.
     project.file("m.bin", &other().file());
-    let input = "pub fn f(s: &mut m::Session<'_>) -> &[f32; 3] { m::run(s, &[0.0; 3]) }\n";
+    let input = "pub fn f<'o>(s: &'o mut m::Session<'_>) -> &'o [f32; 3] { m::run(s, &[0.0; 3]) }\n";
     project
         .check(&format!("{COMPILED}{input}"), None)
         .unwrap_or_else(|said| panic!("{said}"));
