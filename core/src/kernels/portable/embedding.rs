@@ -51,7 +51,8 @@ impl Kernel for W8 {
     }
 
     fn run(op: &EmbeddingW8, mem: &Mem<'_>) -> Option<()> {
-        let (width, share, groups) = (op.width as usize, op.share as usize, op.groups() as usize);
+        // A step's numbers may have changed since they were checked, and pieces of no elements are a panic.
+        let (width, share, groups) = (op.width as usize, (op.share as usize).max(1), op.groups() as usize);
         let table = mem.weights::<i8>(op.table, size(&[op.rows, op.width])?)?;
         let scales = mem.weights::<f32>(op.scales, size(&[op.rows, op.groups()])?)?;
         let output = mem.dst::<f32>(op.output, size(&[op.count, op.width])?)?;
