@@ -11,6 +11,8 @@ use crate::ops::fault::Fault;
 use crate::self_test::SelfTestError;
 #[cfg(feature = "slots")]
 use crate::slots::SlotError;
+#[cfg(feature = "text")]
+use crate::text::TextError;
 #[cfg(feature = "verify")]
 use crate::verify::VerifyError;
 
@@ -190,6 +192,13 @@ causes! {
     0x64 SLOT_TOO_LARGE "SlotError::TooLarge" Nothing "the file is larger than a slot";
     0x65 SLOT_LENGTH "SlotError::Length" Nothing "other than the stated number of bytes were written: begin the update anew";
     0x66 SLOT_STALE "SlotError::Stale" Nothing "another update or a start came in between, or the flash failed: begin the update anew";
+    0x68 NO_TOKENIZER "TextError::NoTokenizer" Nothing "the model has no tokenizer: pack it with `--tokenizer FILE`";
+    0x69 TOKENIZER "TextError::Tokenizer" Nothing "the model's tokenizer contradicts itself: pack the model again";
+    0x6A NO_PIECE "TextError::NoPiece" Nothing "a character has no token, and the tokenizer has none for bytes: leave it out";
+    0x6B TEXT_TOO_LONG "TextError::TooLong" Nothing "the text has more tokens than there is room for: give a shorter one, or pack with a larger `--context`";
+    0x6C NO_TEXT "TextError::Empty" Nothing "the text is empty, and the tokenizer has no token that begins one: give a text";
+    0x6D NO_LANGUAGE_MODEL "TextError::Model" Nothing "the model does not go from tokens to logits: load a language model";
+    0x6E LOGITS "TextError::Logits" Nothing "the model's logits are not numbers: its weights are damaged";
 }
 
 impl Fault {
@@ -367,6 +376,24 @@ impl SlotError {
             SlotError::SelfTest(error) => return error.code(),
             #[cfg(feature = "verify")]
             SlotError::Verify(error) => return error.code(),
+        };
+        Code::of(cause).to_u32()
+    }
+}
+
+#[cfg(feature = "text")]
+impl TextError {
+    /// The error as four bytes; see [`crate::codes`].
+    pub const fn code(&self) -> u32 {
+        let cause = match *self {
+            TextError::NoTokenizer => number::NO_TOKENIZER,
+            TextError::Tokenizer => number::TOKENIZER,
+            TextError::NoPiece { .. } => number::NO_PIECE,
+            TextError::TooLong { .. } => number::TEXT_TOO_LONG,
+            TextError::Empty => number::NO_TEXT,
+            TextError::Model => number::NO_LANGUAGE_MODEL,
+            TextError::Logits => number::LOGITS,
+            TextError::Run(error) => return error.code(),
         };
         Code::of(cause).to_u32()
     }

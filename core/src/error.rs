@@ -2,12 +2,14 @@
 
 use core::fmt;
 
+#[cfg(feature = "error-text")]
 use crate::align::{ARENA_ALIGN, MODEL_ALIGN};
 use crate::kernels::table::KernelId;
 use crate::ops::fault::Fault;
 
 /// Why [`crate::Model::load`] refuses a file. Steps, inputs and outputs of training are counted behind those of inference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "error-text", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum LoadError {
@@ -128,7 +130,8 @@ pub enum Lack {
 }
 
 /// Why a session cannot be opened on the memory it was given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "error-text", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum SessionError {
@@ -160,7 +163,8 @@ pub enum SessionError {
 }
 
 /// Why a run stops. Steps of training are counted behind those of inference, as in [`LoadError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "error-text", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum RunError {
@@ -252,6 +256,7 @@ pub enum AcceleratorFault {
     Npu,
 }
 
+#[cfg(feature = "error-text")]
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -332,6 +337,7 @@ impl fmt::Display for Lack {
     }
 }
 
+#[cfg(feature = "error-text")]
 impl fmt::Display for SessionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -356,6 +362,7 @@ impl fmt::Display for SessionError {
     }
 }
 
+#[cfg(feature = "error-text")]
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -50,7 +50,8 @@
 //! runs out of its operands all the same, because the file changed under it, returns `None`, which a session reports as
 //! [`RunError::Corrupt`].
 //!
-//! **Features**, all off by default but `include`, with which [`include_model!`] compiles models: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP
+//! **Features**, all off by default but `include`, with which [`include_model!`] compiles models, and `error-text`, without which errors print their number
+//! alone ([`codes`]): `dsp` for Cortex-M4, M7 and other cores with Arm's DSP
 //! extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
 //! `rvv` for RISC-V cores with vectors, `sme` for AArch64 cores with outer products,
 //! `text` for tokenizers and generated text, `verify` for signed files, `guard` for canaries behind arenas and state, `defmt` for log formatting,
@@ -112,6 +113,8 @@ mod memory;
 mod once;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod ops;
+#[cfg(any(not(feature = "error-text"), test))]
+mod printed;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod quant;
 pub mod self_test;

@@ -4,6 +4,7 @@
 //! Kernels for integers compute the same bits on every core, so one wrong bit of such an output comes from a core, a memory or a build that computes
 //! wrongly. Sums of f32 round differently from core to core; there values are compared.
 
+#[cfg(feature = "error-text")]
 use core::fmt;
 
 use crate::blob::Model;
@@ -21,7 +22,8 @@ pub const F32_TOLERANCE: f32 = 1e-4;
 const DIGEST: usize = 4;
 
 /// Why a self-test is not passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "error-text", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum SelfTestError {
@@ -188,6 +190,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
     bytes.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word))
 }
 
+#[cfg(feature = "error-text")]
 impl fmt::Display for SelfTestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

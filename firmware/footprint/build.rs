@@ -30,7 +30,7 @@ fn main() {
     fs::write(out.join("memory.x"), board.memory_x()).expect("OUT_DIR is writable");
     println!("cargo:rustc-link-search={}", out.display());
     // The gate is never loaded and takes what layout the linker gives it.
-    for program in ["footprint", "compiled", "start"] {
+    for program in ["footprint", "compiled", "printing", "start"] {
         println!("cargo:rustc-link-arg-bin={program}=-Tlink.x");
         println!("cargo:rustc-link-arg-bin={program}=--nmagic");
     }

@@ -1,11 +1,13 @@
 //! Why text is not encoded or generated.
 
+#[cfg(feature = "error-text")]
 use core::fmt;
 
 use crate::error::RunError;
 
 /// The first check of a text, or of the model that is to write it, that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "error-text", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum TextError {
@@ -40,6 +42,7 @@ impl From<RunError> for TextError {
     }
 }
 
+#[cfg(feature = "error-text")]
 impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use arenite::Target;
-use arenite_host::board::{Bench, BenchOptions, Board, bench, footprint, ready};
+use arenite_host::board::{Bench, BenchOptions, Board, bench, error_footprint, footprint, ready};
 use arenite_host::model::ModelFile;
 use arenite_tests::golden::{packed, packed_small};
 use arenite_tests::{shared, skip};
@@ -100,6 +100,22 @@ fn the_smallest_network_takes_what_the_documents_say() {
         "{} bytes of code, {code} in docs/footprint.md",
         linked.code_bytes
     );
+}
+
+/// A result that is unwrapped under a panic handler that prints brings the text of errors, and without the feature `error-text` their number alone.
+#[test]
+fn errors_without_text_take_no_code() {
+    let test = "errors_without_text_take_no_code";
+    let board = Board::find("mps2-an386").expect("a known board");
+    if let Err(reason) = ready(board) {
+        skip(test, &reason.to_string());
+        return;
+    }
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/compat/mlp-v2.bin");
+    let [text, number] = error_footprint(board, &model).unwrap_or_else(|error| panic!("{error}"));
+    println!("an unwrapped error brings {text} bytes with its text, {number} without");
+    assert!(text > 4 * KIB, "{text} bytes of text");
+    assert!(number <= 300, "{number} bytes for a number");
 }
 
 /// The program is measured and never run: its code has a size where the model leaves none of the board's flash for it.

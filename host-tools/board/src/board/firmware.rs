@@ -195,6 +195,21 @@ impl Firmware {
         Self::once(board, &recipe, &mut |_| ())
     }
 
+    /// Builds the program with `model` whose panic handler prints: its results unwrapped or not, errors with their text or without.
+    pub(super) fn build_printing(
+        board: &'static Board,
+        model: &Path,
+        unwrap: bool,
+        text: bool,
+    ) -> Result<Self, BoardError> {
+        let chosen = [(unwrap, ",unwrap"), (text, ",error-text")];
+        let chosen: String = chosen.iter().filter(|(on, _)| *on).map(|(_, feature)| *feature).collect();
+        let features = format!("{}{chosen}", board.runtime.join(","));
+        let recipe = Recipe::with_model("arenite-footprint", "printing", features, model)?;
+        let name = format!("{}{}", recipe.name, chosen.replace(',', "-"));
+        Self::once(board, &Recipe { name, ..recipe }, &mut |_| ())
+    }
+
     /// Builds that program without a model: start-up alone.
     pub(super) fn build_start(board: &'static Board) -> Result<Self, BoardError> {
         let recipe = Recipe {

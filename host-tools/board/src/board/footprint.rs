@@ -110,6 +110,20 @@ pub fn compiled_footprint(board: &'static Board, model: &Path, weights: u64) -> 
     })
 }
 
+/// Bytes of code and constants that errors bring into a program with `model` whose panic handler prints, where a result is unwrapped: with the text of errors
+/// (feature `error-text`), and without. For Cortex-M boards.
+///
+/// # Errors
+/// Those of [`footprint`].
+pub fn error_footprint(board: &'static Board, model: &Path) -> Result<[u64; 2], BoardError> {
+    let bytes = |unwrap, text| -> Result<u64, BoardError> {
+        let firmware = Firmware::build_printing(board, model, unwrap, text)?;
+        Ok(firmware.section_bytes(".text") + firmware.section_bytes(".rodata"))
+    };
+    let without = bytes(false, false)?;
+    Ok([bytes(true, true)?.saturating_sub(without), bytes(true, false)?.saturating_sub(without)])
+}
+
 /// Parts of the names of functions that panic, or are called by all that do: `core::panicking`, the cold functions of slices, options and results, and the
 /// panic handler itself, which is linked where a call of it is left, whatever was inlined into what.
 const PANICS: [&str; 7] = [

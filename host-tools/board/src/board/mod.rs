@@ -72,7 +72,7 @@ pub use {
     error::BoardError,
     firmware::{Firmware, Profile},
     flash::{FLASHES, Flash},
-    footprint::{CompiledFootprint, Footprint, compiled_footprint, footprint, panics},
+    footprint::{CompiledFootprint, Footprint, compiled_footprint, error_footprint, footprint, panics},
     generate::{GenerateOptions, GenerateReport, generate},
     guards::{GuardReport, Guarding, Outside, guards, touch},
     kit::{Attacked, CaseFailure, Comparison, kernels, mutations},
