@@ -2,11 +2,11 @@
 #![no_std]
 #![no_main]
 
+mod entry;
+
 use core::cell::UnsafeCell;
 use core::hint::black_box;
 use core::mem::MaybeUninit;
-
-use cortex_m_rt::entry;
 
 arenite::include_model!(mod model = env!("ARENITE_MODEL"));
 
@@ -20,7 +20,8 @@ static MEMORY: StaticCell<model::Memory> = StaticCell(UnsafeCell::new(model::Mem
 /// Zeros that take no flash.
 static INPUTS: StaticCell<MaybeUninit<model::Input>> = StaticCell(UnsafeCell::new(MaybeUninit::zeroed()));
 
-#[entry]
+entry::entry!(main);
+
 fn main() -> ! {
     // SAFETY: `main` runs once, and this is the only reference to `MEMORY`.
     let mut session = model::open(unsafe { &mut *MEMORY.0.get() });

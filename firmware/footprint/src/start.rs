@@ -2,11 +2,12 @@
 #![no_std]
 #![no_main]
 
+mod entry;
+
 use core::hint::black_box;
 
-use cortex_m_rt::entry;
+entry::entry!(main);
 
-#[entry]
 fn main() -> ! {
     loop {
         black_box(());

@@ -1,5 +1,6 @@
 //! `arenite train` as a program.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -125,6 +126,14 @@ fn gradients_are_kept_by_name() {
             .any(|run| run.iter().zip(&first).all(|(a, b)| (a - b).abs() <= 1e-6)),
         "{first:?}"
     );
+    // A bench takes that state, and then wants a board; it takes no file of something else.
+    let bench = |state: &Path| {
+        let (model, state) = (learner.model.as_os_str(), state.as_os_str());
+        let words = ["--on", "host", "--state"].map(OsStr::new);
+        run(ARENITE, &[&[OsStr::new("bench"), model][..], &words, &[state]].concat())
+    };
+    assert!(refused(bench(&path("after")), 2).contains("counts no instructions"));
+    assert!(refused(bench(&learner.images), 1).contains("x.npy"));
     let on_board = learner.train(
         &path("board"),
         &["--rate", "1", "--keep-gradients", &kept, "--on", "qemu:mps2-an386"],

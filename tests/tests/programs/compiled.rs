@@ -16,14 +16,24 @@ use arenite_tests::{shared, skip};
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Boards, what their cores are called, and what models are packed for.
-const CORES: [(&str, &str, Target); 1] = [("mps2-an386", "Cortex-M4F", Target::CortexM4)];
+const CORES: [(&str, &str, Target); 3] = [
+    ("mps2-an386", "Cortex-M4F", Target::CortexM4),
+    ("mps2-an385:thumbv6m", "Cortex-M0+", Target::CortexM0),
+    ("riscv32-virt", "RV32IMAC", Target::Riscv32imac),
+];
 
 /// A network on a core: its board, and how it is packed; the most bytes that a program with it compiled may have beyond start-up and weights.
 type Row = (&'static str, usize, bool, u64);
 
-const ROWS: [Row; 2] = [
+const ROWS: [Row; 8] = [
     ("tflm_hello_world_int8", 0, false, 3_000),
+    ("tflm_hello_world_int8", 1, false, 3_000),
+    ("tflm_hello_world_int8", 2, false, 3_300),
     ("tflm_micro_speech_quantized", 0, false, 5_500),
+    ("tflm_micro_speech_quantized", 1, false, 6_000),
+    ("tflm_micro_speech_quantized", 2, false, 6_500),
+    ("vww_96_int8", 0, false, 14_000),
+    ("vww_96_int8", 0, true, 8_500),
 ];
 
 const BEGIN: &str = "<!-- compiled -->\n";
