@@ -4,6 +4,7 @@
 #[cfg(not(feature = "error-text"))]
 use core::fmt::Debug;
 use core::fmt::{Display, Formatter, Result, Write as _};
+use core::hint::black_box;
 
 #[cfg(not(feature = "error-text"))]
 macro_rules! by_number {
@@ -39,9 +40,11 @@ by_number! {
 
 /// Writes a number digit by digit, the highest first. One function for all errors.
 #[inline(never)]
-fn digits(number: u32, f: &mut Formatter<'_>) -> Result {
-    for place in (0..8).rev() {
-        let digit = (number >> (4 * place)) as u8 & 15;
+fn digits(mut number: u32, f: &mut Formatter<'_>) -> Result {
+    // A count that the compiler does not know: eight times the same would be longer.
+    for _ in 0..black_box(8_u8) {
+        number = number.rotate_left(4);
+        let digit = number as u8 & 15;
         let from = if digit < 10 { b'0' } else { b'a' - 10 };
         f.write_char(char::from(from + digit))?;
     }

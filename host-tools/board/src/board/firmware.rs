@@ -203,7 +203,11 @@ impl Firmware {
         text: bool,
     ) -> Result<Self, BoardError> {
         let chosen = [(unwrap, ",unwrap"), (text, ",error-text")];
-        let chosen: String = chosen.iter().filter(|(on, _)| *on).map(|(_, feature)| *feature).collect();
+        let chosen: String = chosen
+            .iter()
+            .filter(|(on, _)| *on)
+            .map(|(_, feature)| *feature)
+            .collect();
         let features = format!("{}{chosen}", board.runtime.join(","));
         let recipe = Recipe::with_model("arenite-footprint", "printing", features, model)?;
         let name = format!("{}{}", recipe.name, chosen.replace(',', "-"));

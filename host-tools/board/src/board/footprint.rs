@@ -127,7 +127,10 @@ pub fn error_footprint(board: &'static Board, model: &Path) -> Result<[u64; 2], 
         Ok(firmware.section_bytes(".text") + firmware.section_bytes(".rodata"))
     };
     let without = bytes(false, false)?;
-    Ok([bytes(true, true)?.saturating_sub(without), bytes(true, false)?.saturating_sub(without)])
+    Ok([
+        bytes(true, true)?.saturating_sub(without),
+        bytes(true, false)?.saturating_sub(without),
+    ])
 }
 
 /// Parts of the names of functions that panic, or are called by all that do: `core::panicking`, the cold functions of slices, options and results, and the
