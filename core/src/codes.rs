@@ -11,8 +11,6 @@ use crate::ops::fault::Fault;
 use crate::self_test::SelfTestError;
 #[cfg(feature = "slots")]
 use crate::slots::SlotError;
-#[cfg(feature = "text")]
-use crate::text::TextError;
 #[cfg(feature = "verify")]
 use crate::verify::VerifyError;
 
@@ -50,7 +48,8 @@ impl Code {
         }
     }
 
-    const fn of(cause: u8) -> Self {
+    /// That of a cause alone.
+    pub(crate) const fn of(cause: u8) -> Self {
         Self {
             cause,
             kernel: NO_KERNEL,
@@ -112,7 +111,7 @@ pub struct Cause {
 macro_rules! causes {
     ($($number:literal $constant:ident $name:literal $counts:ident $meaning:literal;)*) => {
         #[allow(dead_code, reason = "some are of features that this build has not")]
-        mod number { $(pub(super) const $constant: u8 = $number;)* }
+        pub(crate) mod number { $(pub(crate) const $constant: u8 = $number;)* }
 
         /// Every cause, in the order of the numbers.
         pub const CAUSES: &[Cause] = &[$(Cause { number: $number, name: $name, counts: Counts::$counts, meaning: $meaning }),*];
@@ -376,24 +375,6 @@ impl SlotError {
             SlotError::SelfTest(error) => return error.code(),
             #[cfg(feature = "verify")]
             SlotError::Verify(error) => return error.code(),
-        };
-        Code::of(cause).to_u32()
-    }
-}
-
-#[cfg(feature = "text")]
-impl TextError {
-    /// The error as four bytes; see [`crate::codes`].
-    pub const fn code(&self) -> u32 {
-        let cause = match *self {
-            TextError::NoTokenizer => number::NO_TOKENIZER,
-            TextError::Tokenizer => number::TOKENIZER,
-            TextError::NoPiece { .. } => number::NO_PIECE,
-            TextError::TooLong { .. } => number::TEXT_TOO_LONG,
-            TextError::Empty => number::NO_TEXT,
-            TextError::Model => number::NO_LANGUAGE_MODEL,
-            TextError::Logits => number::LOGITS,
-            TextError::Run(error) => return error.code(),
         };
         Code::of(cause).to_u32()
     }

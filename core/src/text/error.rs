@@ -3,6 +3,7 @@
 #[cfg(feature = "error-text")]
 use core::fmt;
 
+use crate::codes::{Code, number};
 use crate::error::RunError;
 
 /// The first check of a text, or of the model that is to write it, that failed.
@@ -34,6 +35,23 @@ pub enum TextError {
     Logits,
     /// The run failed.
     Run(RunError),
+}
+
+impl TextError {
+    /// The error as four bytes; see [`crate::codes`].
+    pub const fn code(&self) -> u32 {
+        let cause = match *self {
+            TextError::NoTokenizer => number::NO_TOKENIZER,
+            TextError::Tokenizer => number::TOKENIZER,
+            TextError::NoPiece { .. } => number::NO_PIECE,
+            TextError::TooLong { .. } => number::TEXT_TOO_LONG,
+            TextError::Empty => number::NO_TEXT,
+            TextError::Model => number::NO_LANGUAGE_MODEL,
+            TextError::Logits => number::LOGITS,
+            TextError::Run(error) => return error.code(),
+        };
+        Code::of(cause).to_u32()
+    }
 }
 
 impl From<RunError> for TextError {

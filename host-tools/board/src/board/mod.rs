@@ -42,6 +42,8 @@ mod serial;
 #[cfg(feature = "tools")]
 mod slots;
 #[cfg(feature = "tools")]
+mod smallest;
+#[cfg(feature = "tools")]
 mod sources;
 #[cfg(feature = "tools")]
 mod streamed;

@@ -22,7 +22,8 @@ const BIASES: &str = "biases";
 /// The parameters that the patterns choose, all of them where there is none.
 ///
 /// # Errors
-/// [`crate::error::ErrorKind::Input`] for a pattern that matches nothing; for parameters that are not f32, that pack computes from several, or that layers share.
+/// [`crate::error::ErrorKind::Input`] for a pattern that matches nothing; for parameters that are not f32, that pack computes from several, or that layers
+/// share.
 pub fn chosen(graph: &Graph, patterns: &[String]) -> Result<Vec<Parameter>> {
     let mut found = all(graph);
     if found.is_empty() {
