@@ -36,10 +36,8 @@ fn main() -> std::io::Result<()> {
     eprintln!("{} buffers, capacity {capacity}", problem.buffers.len());
     let rows = csv::write(&problem, &vec![0; problem.buffers.len()]);
     // The planner reads no offsets.
-    let text = rows
-        .lines()
-        .filter_map(|line| line.rsplit_once(',').map(|(row, _)| row));
+    let mut rows = rows.lines().filter_map(|line| Some(line.rsplit_once(',')?.0));
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    text.into_iter().try_for_each(|row| writeln!(out, "{row}"))?;
+    rows.try_for_each(|row| writeln!(out, "{row}"))?;
     out.flush()
 }
