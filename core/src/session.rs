@@ -343,6 +343,10 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
 
     /// The run is over at this step: it refuses an index that it was given, or is not what was checked.
     fn failed(&mut self, step: u32) -> RunError {
+        // Where no kernel has an index, no function wants the session in memory for this.
+        if !const { has_indexed::<K>() } {
+            return self.corrupt(step);
+        }
         match self.refused(step) {
             Some(OutOfRange { index, count }) => {
                 self.rest = None;
@@ -358,9 +362,6 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     #[cold]
     #[inline(never)]
     fn refused(&mut self, step: u32) -> Option<OutOfRange> {
-        if !const { has_indexed::<K>() } {
-            return None;
-        }
         let (id, params) = self.model.steps().nth(step as usize)??;
         let [a, b, c, d] = &mut self.regions;
         let mem = Mem {

@@ -15,6 +15,7 @@ use crate::kernels::table::KernelId;
 #[cfg(feature = "accelerators")]
 use crate::kernels::table::is_built;
 use crate::ops::fault::Fault;
+#[cfg(feature = "training")]
 use crate::trusted::Seen;
 
 /// [`check_step`](crate::kernels::table::check_step) for a set of kernels.
@@ -23,17 +24,24 @@ pub(super) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Faul
 /// Checks what is in a file whose bytes are as they were written, or were not looked at: the checks are the same, and trust nothing.
 pub(super) fn check_parts(parts: Parts<'_>, check_step: CheckStep) -> Result<Parts<'_>, LoadError> {
     check_accelerator(parts)?;
-    let seen = check_list(parts, None, check_step)?;
     #[cfg(feature = "training")]
-    check_training(parts, seen, check_step)?;
+    {
+        let seen = check_list(parts, None, check_step)?;
+        check_training(parts, seen, check_step)?;
+    }
     #[cfg(not(feature = "training"))]
-    let _ = seen;
+    {
+        let bounds = bounds_of(parts);
+        check_steps(parts, &bounds, check_step)?;
+        check_ports(parts, &bounds)?;
+    }
     Ok(parts)
 }
 
 /// Checks a list of steps and its ports: `seen` is the result of the list before it, whose budget it goes on with.
 // Where there are two lists, the bounds of one do not lie below the checks of the other.
-#[cfg_attr(feature = "training", inline(never))]
+#[cfg(feature = "training")]
+#[inline(never)]
 fn check_list(parts: Parts<'_>, seen: Option<Seen>, check_step: CheckStep) -> Result<Seen, LoadError> {
     let bounds = bounds_of(parts);
     if let Some(seen) = seen {
