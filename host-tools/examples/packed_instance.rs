@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p arenite-host --example packed_instance -- KIND COUNT LIVE SEED > FILE.csv`
 //!
-//! KIND is `lanes` (LIVE lanes of random heights, cut into buffers at random steps; LIVE buffers are alive at any step) or `perfect` (a rectangle of LIVE times 3
-//! bytes and LIVE steps cut into COUNT pieces, a quarter of the cuts pinwheels). The capacity is printed to standard error.
+//! KIND is `lanes` (LIVE lanes of random heights, cut into buffers at random steps; LIVE buffers are alive at any step) or `perfect` (a rectangle of LIVE
+//! times 3 bytes and LIVE steps cut into COUNT pieces, a quarter of the cuts pinwheels). The capacity is printed to standard error.
 
 use std::io::Write;
 

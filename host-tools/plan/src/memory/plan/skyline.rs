@@ -2,8 +2,8 @@
 //!
 //! Over the lowest stretch of steps that body is placed that lives within it and comes first in an order; where none does, the stretch is raised to the lower
 //! one of its neighbours. The orders weigh lifetimes against sizes: bodies that are long, large or both come first, and those that fit anywhere are left for
-//! the end. A sweep over the steps is tried as well: what begins goes into the smallest hole that what has ended leaves, which is exact where bodies of one size
-//! follow each other.
+//! the end. A sweep over the steps is tried as well: what begins goes into the smallest hole that what has ended leaves, which is exact where bodies of one
+//! size follow each other.
 //!
 //! The work is about the number of bodies times its logarithm for each order, however many are alive together.
 
