@@ -1,6 +1,8 @@
 //! [`Model::load`](super::Model::load): everything that is checked once, so that a run has nothing left to check.
 
 use super::port::PortPlace;
+#[cfg(feature = "rolling")]
+use super::rolling;
 use super::sections::Parts;
 use crate::arena::{Bounds, Slot};
 #[cfg(feature = "accelerators")]
@@ -23,7 +25,11 @@ pub(super) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Faul
 /// Checks what is in a file whose bytes are as they were written, or were not looked at: the checks are the same, and trust nothing.
 pub(super) fn check_parts(parts: Parts<'_>, check_step: CheckStep) -> Result<Parts<'_>, LoadError> {
     check_accelerator(parts)?;
-    let seen = check_list(parts, None, check_step)?;
+    #[cfg(feature = "rolling")]
+    let seen = rolling::check(parts, check_step)?;
+    #[cfg(not(feature = "rolling"))]
+    let seen = None;
+    let seen = check_list(parts, seen, check_step)?;
     #[cfg(feature = "training")]
     check_training(parts, seen, check_step)?;
     #[cfg(not(feature = "training"))]
@@ -56,7 +62,7 @@ fn check_training(parts: Parts<'_>, seen: Seen, check_step: CheckStep) -> Result
 
 /// A function of its own, so that the stack of the steps' checks does not lie below what this one takes.
 #[inline(never)]
-fn bounds_of(parts: Parts<'_>) -> Bounds<'_> {
+pub(super) fn bounds_of(parts: Parts<'_>) -> Bounds<'_> {
     let regions = [0, 1, 2, 3].map(|region| parts.arena_bytes(region));
     let bounds = Bounds::new(regions, parts.state_bytes(), parts.weights(), parts.steps().rest());
     #[cfg(feature = "cores")]
@@ -138,7 +144,15 @@ fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) 
     let mut step = first;
     #[cfg(feature = "cores")]
     let mut on = check_cores(sections)?.iter();
+    #[cfg(feature = "rolling")]
+    let rolled = rolling::steps(sections);
     for record in sections.steps() {
+        // Those that roll were checked turn by turn.
+        #[cfg(feature = "rolling")]
+        if step.wrapping_sub(first) < rolled && record.is_some() {
+            step += 1;
+            continue;
+        }
         let Some((id, params)) = record else {
             let fault = Fault::Encoding;
             return Err(LoadError::Step { step, fault });
@@ -176,7 +190,7 @@ fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) 
     }
 }
 
-fn unknown_kernel(sections: Parts<'_>, step: u32, id: u8) -> LoadError {
+pub(super) fn unknown_kernel(sections: Parts<'_>, step: u32, id: u8) -> LoadError {
     match KernelId::from_u8(id) {
         None => LoadError::UnknownKernel { step, kernel: id },
         Some(kernel) => LoadError::Kernel {
@@ -209,6 +223,11 @@ fn check_ports(sections: Parts<'_>, bounds: &Bounds<'_>) -> Result<(), LoadError
         let wrong = LoadError::Port { port: first + index };
         let place = PortPlace::read(&mut fields).ok_or(wrong)?;
         let input = index < input_count;
+        #[cfg(feature = "rolling")]
+        if input && rolling::is_fed(sections, index, &place) {
+            inputs = inputs.checked_add(place.bytes).ok_or(wrong)?;
+            continue;
+        }
         let constant = place.slot.region == Slot::WEIGHTS;
         let aligned = place.slot.offset.is_multiple_of(place.dtype.bytes() as u32);
         if !bounds.contain(place.slot, place.bytes) || !aligned || (input && constant) {

@@ -14,7 +14,7 @@ use crate::gradient::{self, Request as TrainRequest, Trained};
 use crate::graph::Graph;
 use crate::import;
 use crate::lower::{self, Preferences};
-use crate::memory::{self, Placed, Region, Request, accelerate, cores, fit, in_place, schedule};
+use crate::memory::{self, Placed, Region, Request, accelerate, cores, fit, in_place, roll, schedule};
 use crate::program::{Constants, Program};
 use crate::report::{Summary, TrainingReport};
 use crate::stage::Stage;
@@ -71,6 +71,9 @@ pub fn place(
 ) -> Result<Back> {
     let at_input = |e: crate::Error| e.in_file(&options.input);
     let request = request(options);
+    if options.stream_input {
+        return rolled(program, options, (dump, summary), progress);
+    }
     let (cuts, sums) = match options.accelerator {
         // It takes whole steps.
         Some(_) => (Vec::new(), None),
@@ -125,6 +128,30 @@ pub fn place(
         program,
         placed,
         explanation,
+        training: None,
+    })
+}
+
+/// As [`place`], with the first steps made row by row of an input that is fed by rows.
+fn rolled(
+    program: Program,
+    options: &Options,
+    (dump, summary): (&mut Dump, &mut Summary),
+    progress: &mut Progress<'_>,
+) -> Result<Back> {
+    dump.program(Stage::Schedule, &program, None);
+    let mut request = request(options);
+    if let (Some(capacity), [region]) = (options.fit, &mut request.regions[..]) {
+        region.size = Some(region.size.map_or(capacity, |size| size.min(capacity)));
+    }
+    let fed: Vec<usize> = (0..program.graph.inputs.len()).collect();
+    let placed = roll::roll(&program, &fed, &request, progress).map_err(|e| e.in_file(&options.input))?;
+    dump.program(Stage::Plan, &program, Some(&placed));
+    describe::add_program(summary, &program, &placed);
+    Ok(Back {
+        program,
+        placed,
+        explanation: None,
         training: None,
     })
 }

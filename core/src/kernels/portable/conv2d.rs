@@ -1,13 +1,19 @@
 //! Convolution straight from the formula of [`crate::ops::conv2d`]. Weights OHWI.
 
+#[cfg(feature = "rolling")]
+use super::rows;
 use super::{clamp, dot, taps};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
+#[cfg(feature = "rolling")]
+use crate::arena::Slot;
 use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind, Layout};
 use crate::kernels::api::kernel::Kernel;
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::Rolls;
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::operator::Needs;
 use crate::ops::window::{Window2d, three, two};
@@ -119,6 +125,9 @@ pub struct S8;
 impl Kernel for S8 {
     type Op = Conv2dS8;
 
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Rows;
+
     fn needs(op: &Conv2dS8) -> Needs {
         Needs {
             scratch: if op.is_staged() {
@@ -146,6 +155,10 @@ impl Kernel for S8 {
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
+        #[cfg(feature = "rolling")]
+        if op.input.region == Slot::ROLLED {
+            return rows::conv2d(op, mem);
+        }
         let window = &op.window;
         let input = mem.src::<i8>(op.input, window.input_len()?)?;
         let output = mem.dst::<i8>(op.output, window.output_len()?)?;
@@ -156,20 +169,15 @@ impl Kernel for S8 {
         let channels = op.group_channels() as usize;
         let zero_point = i32::from(op.input_zero_point);
         let value = |_: usize, image: usize, y: usize, x: usize, o: usize, first_channel: usize| {
-            let [bias, mantissa, shift] = *records.get(o)?;
-            let mut sum: i32 = bias;
+            let record = records.get(o)?;
+            let [mut sum, ..] = *record;
             let add = |x: Src<'_, i8>, w: &[i8]| {
                 for (x, &w) in x.iter().zip(w) {
                     sum = sum.wrapping_add((i32::from(x) - zero_point) * i32::from(w));
                 }
             };
             each_row(window, input, weights, channels, image, y, x, o, first_channel, add)?;
-            let shift = shift as i8;
-            let scaled = Multiplier { mantissa, shift }.apply(sum);
-            let [low, high] = op.clamp.map(i32::from);
-            // `clamp` panics on an empty range, which load excludes but the compiler does not see.
-            let stored = scaled.wrapping_add(i32::from(op.output_zero_point)).max(low).min(high);
-            Some(stored as i8)
+            Some(stored(op, record, sum))
         };
         if op.is_staged() {
             each_pixel(window, op.groups, output, stage, value)
@@ -200,6 +208,9 @@ pub struct DepthwiseS8;
 
 impl Kernel for DepthwiseS8 {
     type Op = Conv2dS8;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Rows;
 
     fn needs(op: &Conv2dS8) -> Needs {
         S8::needs(op)
@@ -263,6 +274,17 @@ pub(super) fn are_shifts<const N: usize>(records: &[[i32; N]]) -> bool {
     rest.iter().fold(bits, |bits, record| bits | of(record)) & !MASK == 0
 }
 
+/// A sum as the output's number.
+#[inline(always)]
+pub(super) fn stored(op: &Conv2dS8, &[_, mantissa, shift]: &[i32; 3], sum: i32) -> i8 {
+    let shift = shift as i8;
+    let scaled = Multiplier { mantissa, shift }.apply(sum);
+    let [low, high] = op.clamp.map(i32::from);
+    // `clamp` panics on an empty range, which load excludes but the compiler does not see.
+    let stored = scaled.wrapping_add(i32::from(op.output_zero_point)).max(low).min(high);
+    stored as i8
+}
+
 /// Calls `value(index, image, y, x, channel, first input channel of its group)` for every output element in order.
 pub(super) fn each_output<T: crate::cells::Element>(
     window: &Window2d,
@@ -289,7 +311,7 @@ pub(super) fn each_output<T: crate::cells::Element>(
 }
 
 /// [`each_output`], but writes the channels of a pixel only when all of them are computed, from `stage`.
-fn each_pixel<T: crate::cells::Element>(
+pub(super) fn each_pixel<T: crate::cells::Element>(
     window: &Window2d,
     groups: u16,
     output: Dst<'_, T>,

@@ -1,6 +1,8 @@
 //! Pooling straight from the formula.
 
 use super::integers::Int;
+#[cfg(feature = "rolling")]
+use super::rows;
 use super::{taps, within};
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -9,6 +11,8 @@ use crate::cells::{Element, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind};
 use crate::kernels::api::kernel::Kernel;
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::Rolls;
 use crate::kernels::primitives::reduce_f32::{Fold, Max, Sum, under_windows};
 use crate::ops::pool2d::{PoolF32, PoolInt};
 use crate::ops::window::{Window2d, three};
@@ -77,6 +81,9 @@ pub struct AvgInt;
 impl Kernel for MaxInt {
     type Op = PoolInt;
 
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Rows;
+
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
         pool_distance(&op.window, op.dtype.bytes() as u32, index)
     }
@@ -100,6 +107,9 @@ impl Candidate for MaxInt {
 
 impl Kernel for AvgInt {
     type Op = PoolInt;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Rows;
 
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
         pool_distance(&op.window, op.dtype.bytes() as u32, index)
@@ -177,6 +187,10 @@ fn each_output<T: Element, A: Copy>(
     fold: impl Fn(A, T) -> A,
     finish: impl Fn(A, usize) -> T,
 ) -> Option<()> {
+    #[cfg(feature = "rolling")]
+    if input.region == Slot::ROLLED {
+        return rows::pool((window, input, output), mem, initial, fold, finish);
+    }
     let input: Src<'_, T> = mem.src(input, window.input_len()?)?;
     let output = mem.dst::<T>(output, window.output_len()?)?;
     let [h, w, c] = three::<_, usize>(window.input);

@@ -1,0 +1,108 @@
+//! Networks that roll: the outputs of the unfitted file, bit for bit, in an arena smaller than the input.
+
+use super::*;
+use arenite::{Progress, RunError, Session};
+use arenite_host::model::Aligned;
+
+/// The options with the input fed by rows.
+fn rolled(options: &Options) -> Options {
+    Options {
+        stream_input: true,
+        output: options.output.with_extension("rolled"),
+        ..options.clone()
+    }
+}
+
+#[test]
+fn networks_roll_bit_for_bit_in_less_than_their_input() {
+    let Some(models) = models("networks_roll_bit_for_bit_in_less_than_their_input") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, most) in [
+        ("vww_96_int8", 10_600),
+        ("kws_ref_model", 9_024),
+        ("pretrainedResnet_quant", 11_200),
+    ] {
+        let whole = options(&models.join(format!("{name}.tflite")), folder.path(), Target::Portable);
+        let (plain, expected) = packed_outputs(&whole, 1);
+        let (small, found) = packed_outputs(&rolled(&whole), 1);
+        eprintln!("{name}: {} bytes, bound {}, file {} of {}", small.arena_bytes, small.plan_lower_bound_bytes, small.model_bytes, plain.model_bytes);
+        assert!(found == expected, "{name}: the outputs differ");
+        assert!(small.arena_bytes <= most, "{name}: {}", small.arena_bytes);
+        assert_eq!(small.extra_macs, 0, "{name}");
+        assert!(small.model_bytes * 100 <= plain.model_bytes * 102, "{name}: {}", small.model_bytes);
+    }
+}
+
+/// A session in memory of its own, for each test of what it refuses.
+fn with_session(test: impl Fn(&mut Session<'_, '_>, usize, usize)) {
+    let Some(models) = models("a_session_that_rolls") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = rolled(&options(&models.join("pretrainedResnet_quant.tflite"), folder.path(), Target::Portable));
+    summary(&options);
+    let file = ModelFile::open(&options.output).expect("the model");
+    let model = file.load().expect("it loads");
+    let (bytes, rows) = model.rows_of_input(0).expect("rows");
+    let mut arena = Aligned::new(model.arena_bytes(0));
+    let mut session = Session::new(model, arena.bytes(), &mut []).expect("a session");
+    test(&mut session, bytes, rows);
+}
+
+/// Feeds all rows, so many at a time, and gives the output.
+fn fed(session: &mut Session<'_, '_>, image: &[u8], at_once: usize) -> Vec<u8> {
+    for rows in image.chunks(at_once) {
+        session.feed_rows(0, rows).expect("rows");
+    }
+    session.run().expect("it runs");
+    session.output(0).expect("an output").to_vec()
+}
+
+#[test]
+fn rows_come_one_by_one_or_several_and_mistakes_leave_the_session_usable() {
+    with_session(|session, bytes, rows| {
+        let image: Vec<u8> = (0..bytes * rows).map(|at| (at * 31 % 251) as u8).collect();
+        let input = 0;
+        session.set_input(0, &image).expect("all of it");
+        session.run().expect("it runs");
+        let expected = session.output(0).expect("an output").to_vec();
+
+        // After `Done` there is no row left.
+        let over = RunError::RowsOver { input, left: 0, given: 1 };
+        assert_eq!(session.feed_rows(0, &image[..bytes]), Err(over));
+        assert_eq!(session.output(0).expect("an output"), expected);
+        for at_once in [1, 2, 5, rows] {
+            session.restart();
+            assert_eq!(fed(session, &image, at_once * bytes), expected, "{at_once} at once");
+        }
+
+        session.restart();
+        let needed = bytes as u32;
+        for given in [0, 1, bytes - 1, bytes + 1] {
+            let size = RunError::RowSize { input, needed, given: given as u32 };
+            assert_eq!(session.feed_rows(0, &image[..given]), Err(size));
+        }
+        assert_eq!(session.feed_rows(0, &image[..3 * bytes]), Ok(rows as u32 - 3));
+        let missing = RunError::RowsMissing { input, fed: 3, needed: rows as u32 };
+        assert_eq!(session.run(), Err(missing));
+        assert_eq!(session.step(), Err(missing));
+        let over = RunError::RowsOver { input, left: rows as u32 - 3, given: rows as u32 };
+        assert_eq!(session.feed_rows(0, &image), Err(over));
+        assert_eq!(session.input_mut(0).err(), Some(RunError::FedByRows { input }));
+        assert_eq!(session.feed_rows(1, &image).err(), Some(RunError::NoSuchPort { index: 1 }));
+        // What was fed counts: the rest makes the picture whole.
+        assert_eq!(fed(session, &image[3 * bytes..], bytes), expected);
+
+        // A stream that ends half-way.
+        session.restart();
+        session.feed_rows(0, &image[..bytes]).expect("a row");
+        session.restart();
+        assert_eq!(fed(session, &image, bytes), expected);
+        session.restart();
+        session.set_input(0, &image).expect("all of it");
+        while session.step().expect("a step") != Progress::Done {}
+        assert_eq!(session.output(0).expect("an output"), expected);
+    });
+}
