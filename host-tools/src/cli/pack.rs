@@ -81,7 +81,7 @@ pub(super) struct Args {
     fit: Option<String>,
     /// Takes the input row by row (`Session::feed_rows`): of it and of what is made of it, only rows that are still needed are in the arena. Alone for the
     /// least arena, with --fit for one that fits. once: each row is fed once.
-    #[arg(long, value_name = "once|again", num_args = 0..=1, require_equals = true, default_missing_value = "once")]
+    #[arg(long, value_name = "once", num_args = 0..=1, require_equals = true, default_missing_value = "once")]
     stream_input: Option<StreamInput>,
     /// The largest model file. SIZE takes K, M and G.
     #[arg(long, value_name = "SIZE")]
@@ -143,10 +143,9 @@ pub(super) struct Args {
 }
 
 /// How often rows of the input can be had.
-#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+#[derive(Clone, Copy, clap::ValueEnum)]
 enum StreamInput {
     Once,
-    Again,
 }
 
 /// What a caller gives or gets.
@@ -323,10 +322,10 @@ fn options(args: Args) -> Result<Vec<Options>> {
             .expected("one of them")
             .help("--preprocess u8 says that the input is unsigned bytes"));
     }
-    if args.stream_input == Some(StreamInput::Again) {
-        return Err(usage("--stream-input=again: it is planned and not built".into())
-            .expected("--stream-input or --stream-input=once")
-            .help("each row is fed once, and nothing is computed twice"));
+    if args.stream_input.is_some() && args.report.is_some() {
+        return Err(usage("--stream-input with --report".into())
+            .expected("one of them")
+            .help("the page shows whole tensors: pack it once more without --stream-input for the report"));
     }
     if args.batch == Some(0) {
         return Err(usage("--batch 0".to_string()).expected("at least 1"));

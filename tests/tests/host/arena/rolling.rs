@@ -106,3 +106,51 @@ fn rows_come_one_by_one_or_several_and_mistakes_leave_the_session_usable() {
         assert_eq!(session.output(0).expect("an output"), expected);
     });
 }
+
+/// Every byte of the section and of its row in the table, with other values: load refuses the file, or it runs to its end inside of its memory.
+#[test]
+fn forged_sections_are_refused_or_stay_inside() {
+    let Some(models) = models("forged_sections_are_refused_or_stay_inside") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = rolled(&options(&models.join("kws_ref_model.tflite"), folder.path(), Target::Portable));
+    summary(&options);
+    let file = std::fs::read(&options.output).expect("the model");
+    let header = arenite::Header::parse(&file).expect("a header");
+    let at = header.rolling.offset as usize..(header.rolling.offset + header.rolling.len) as usize;
+    assert!(!at.is_empty());
+    let table = arenite::HEADER_BYTES..header.bytes();
+    let mut aligned = Aligned::new(file.len());
+    let (mut refused, mut ran) = (0, 0);
+    for byte in table.chain(at) {
+        for change in [1u8, 0x80, 0xFF, 0x10] {
+            let forged = aligned.bytes();
+            forged.copy_from_slice(&file);
+            forged[byte] ^= change;
+            arenite::blob::seal(forged);
+            let Ok(model) = arenite::Model::load(aligned.as_slice()) else {
+                refused += 1;
+                continue;
+            };
+            // Each run takes its time: of those that load, some.
+            ran += 1;
+            if ran % 40 != 1 {
+                continue;
+            }
+            const GUARD: usize = 64;
+            let bytes = model.arena_bytes(0);
+            let mut arena = Aligned::new(bytes + GUARD);
+            arena.bytes().fill(0xA5);
+            let whole = arena.bytes();
+            let (own, _) = whole.split_at_mut(bytes);
+            let mut session = Session::new(model, own, &mut []).expect("a session");
+            let image = vec![3; model.input(0).and_then(|port| port.bytes()).expect("bytes") as usize];
+            let _ = session.set_input(0, &image);
+            let _ = session.run();
+            assert!(arena.as_slice()[bytes..].iter().all(|&byte| byte == 0xA5), "byte {byte}");
+        }
+    }
+    eprintln!("{refused} refused, {ran} loaded");
+    assert!(refused > ran / 4);
+}

@@ -100,7 +100,7 @@ fn add_rows(program: &Program, roll: &Roll, lives: &Lives, bodies: &mut Bodies) 
     let mut rows = Rows::new();
     for (tensor, lives) in roll.tensors.iter().zip(&lives.rows) {
         let name = &program.graph.tensor(tensor.id).name;
-        let align = 1 << super::UNIT;
+        let align = 1 << super::ALIGN;
         let buffer = |name: String, parts: Vec<Part>| Buffer {
             name,
             align,

@@ -15,8 +15,10 @@ use crate::graph::TensorId;
 use crate::program::Program;
 use crate::stage::Progress;
 
-/// Bytes that places of rows are multiples of, as a power of two.
-const UNIT: u8 = 2;
+/// Bytes that rows are aligned to, as a power of two.
+const ALIGN: u32 = 2;
+/// The largest unit of places, likewise.
+const MOST_UNIT: u32 = 6;
 
 /// A tensor that rolls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +68,16 @@ impl RolledPlaces {
     /// # Errors
     /// [`ErrorKind::Unsupported`] for an arena that places of two bytes do not reach.
     pub(crate) fn section(&self, placed: &Placed, records: &[u32]) -> Result<Vec<u8>> {
-        let mut places = Vec::new();
+        let offset = |&(body, bytes): &(usize, u64)| placed.offsets[body] + bytes;
+        // In units as large as all places allow: rows of a whole tensor follow each other without a gap.
+        let all = || self.rows.iter().flatten().map(offset);
+        let unit = all().fold(0, |bits, place| bits | place).trailing_zeros().min(MOST_UNIT);
+        if let Some(place) = all().find(|place| place >> unit > u16::MAX.into()) {
+            return Err(Error::unsupported(format!("rows of rolled tensors at byte {place} of the arena"))
+                .expected(format!("at most {}", u64::from(u16::MAX) << unit))
+                .help("leave --stream-input out, or take a smaller network"));
+        }
+        let mut first = 0;
         let mut tensors = Vec::new();
         for (tensor, rows) in self.roll.tensors.iter().zip(&self.rows) {
             let (step, source) = match (tensor.step, tensor.fed) {
@@ -77,22 +88,15 @@ impl RolledPlaces {
             tensors.push(Rolled {
                 source,
                 bytes: tensor.bytes as u32,
-                first: places.len() as u32,
+                first,
                 rows: tensor.rows as u16,
                 step,
             });
-            for &(body, bytes) in rows {
-                let offset = placed.offsets[body] + bytes;
-                let place = u16::try_from(offset >> UNIT).map_err(|_| {
-                    Error::unsupported(format!("rows of rolled tensors at byte {offset} of the arena"))
-                        .expected(format!("at most {}", u64::from(u16::MAX) << UNIT))
-                        .help("leave --stream-input out, or take a smaller network")
-                })?;
-                places.push(place);
-            }
+            first += rows.len() as u32;
         }
+        let places: Vec<u16> = all().map(|place| (place >> unit) as u16).collect();
         let mut section = Vec::new();
-        let head = (0, UNIT, self.roll.steps as u32);
+        let head = (0, unit as u8, self.roll.steps as u32);
         Rolling::write(head, &tensors, &places, &self.roll.turns, &mut section);
         Ok(section)
     }
