@@ -171,7 +171,7 @@ pub use once::{Once, TakesOnce, ThisCore};
 pub use ops::cost::Cost;
 pub use ops::fault::Fault;
 #[cfg(feature = "rolling")]
-pub use rolled::{MAX_ROLLED, MAX_TURN_ROWS, NO_STEP, RESIDENT, Rolled, Rolling};
+pub use rolled::{MAX_ROLLED, MAX_TURN_ROWS, NO_STEP, RESIDENT, Rolled, Rolling, TurnAt};
 pub use self_test::SelfTestError;
 pub use session::{Arenas, Progress, Session};
 pub use signed::content;

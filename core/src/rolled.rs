@@ -1,6 +1,9 @@
 //! Rolled tensors, of which only the rows that are still needed are in the arena: the section of the file that says where each row lies and in which order rows
 //! are made, and one turn of it. Specified in `docs/rolling.md`.
 
+#[cfg(feature = "pack")]
+mod write;
+
 /// Rows that a turn reads of a tensor, at most.
 pub const MAX_TURN_ROWS: usize = 16;
 
@@ -11,23 +14,26 @@ pub const MAX_ROLLED: usize = 128;
 const ROLLING_HEAD: usize = 16;
 
 /// Bytes of a tensor in the section.
-const ROLLED_BYTES: usize = 16;
+const ROLLED_BYTES: usize = 8;
 
 /// The step of a tensor that no step makes.
 pub const NO_STEP: u16 = u16::MAX;
 
-/// The input of a tensor whose rows are all there when a run begins.
-pub const RESIDENT: u32 = u32::MAX;
+/// The source of a tensor whose rows are all there when a run begins.
+pub const RESIDENT: u16 = u16::MAX;
+
+/// The bit of a byte of the turns that says again.
+const AGAIN: u8 = 0x80;
 
 /// A tensor that is never whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rolled {
     /// Offset of the record of the step that makes it, in the steps; where none does, the network's input whose rows are fed, or [`RESIDENT`].
-    pub source: u32,
+    pub source: u16,
     /// Bytes of a row.
-    pub bytes: u32,
+    pub bytes: u16,
     /// Index of its first row in the table of places.
-    pub first: u32,
+    pub first: u16,
     /// Rows.
     pub rows: u16,
     /// Index of the step that makes it, or [`NO_STEP`].
@@ -37,22 +43,12 @@ pub struct Rolled {
 impl Rolled {
     /// The network's input whose rows it is fed.
     pub fn input(&self) -> Option<u32> {
-        (self.step == NO_STEP && self.source != RESIDENT).then_some(self.source)
+        (self.step == NO_STEP && self.source != RESIDENT).then_some(self.source.into())
     }
 
     /// Whether its rows are all there when a run begins.
     pub fn is_resident(&self) -> bool {
         self.step == NO_STEP && self.source == RESIDENT
-    }
-
-    #[cfg(feature = "pack")]
-    fn to_bytes(self) -> [u8; ROLLED_BYTES] {
-        let words = [self.source, self.bytes, self.first].map(u32::to_le_bytes);
-        let halves = [self.rows, self.step].map(u16::to_le_bytes);
-        let mut bytes = [0; ROLLED_BYTES];
-        let from = words.as_flattened().iter().chain(halves.as_flattened());
-        bytes.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-        bytes
     }
 }
 
@@ -62,52 +58,59 @@ pub struct Rolling<'a> {
     region: u8,
     /// Places are multiples of two to the power of this, in bytes.
     unit: u8,
-    /// Number of steps that roll: the first ones of the file.
-    steps: u32,
+    /// Tensors that no step makes, the first ones.
+    inputs: u8,
     tensors: &'a [[u8; ROLLED_BYTES]],
-    places: &'a [[u8; 2]],
+    /// Places that differ, where rows have a number of one of them each.
+    distinct: &'a [[u8; 2]],
+    /// Of each row its place, or the number of it.
+    places: &'a [u8],
     turns: &'a [u8],
+}
+
+/// How far an iteration over turns is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TurnAt {
+    /// The next byte.
+    at: u32,
+    /// How often the bytes before the next one that says so are still to be passed.
+    again: u8,
+}
+
+impl TurnAt {
+    /// Before the first turn.
+    pub const START: Self = Self { at: 0, again: 0 };
 }
 
 impl<'a> Rolling<'a> {
     /// Reads a section; `None` where its lengths contradict each other.
     pub fn of(section: &'a [u8]) -> Option<Self> {
         let (head, rest) = section.split_first_chunk::<ROLLING_HEAD>()?;
-        let [region, unit, _, _] = *head.first_chunk()?;
-        let count = usize::from(half(head, 2));
-        let (tensors, rest) = rest.split_at_checked(count * ROLLED_BYTES)?;
-        let (places, turns) = rest.split_at_checked((word(head, 4) as usize).checked_mul(2)?)?;
-        let right = turns.len() == word(head, 8) as usize && count <= MAX_ROLLED && unit <= 6;
+        let [region, unit, count, inputs] = *head.first_chunk()?;
+        let (rows, distinct) = (word(head, 4) as usize, usize::from(half(head, 8)));
+        let (tensors, rest) = rest.split_at_checked(usize::from(count) * ROLLED_BYTES)?;
+        let (distinct, rest) = rest.split_at_checked(distinct * 2)?;
+        let width = if distinct.is_empty() { 2 } else { 1 };
+        let (places, turns) = rest.split_at_checked(rows.checked_mul(width)?)?;
+        let right = turns.len() == word(head, 12) as usize
+            && usize::from(count) <= MAX_ROLLED
+            && inputs <= count
+            && half(head, 10) == 0
+            && unit <= 6;
         right.then_some(Self {
             region,
             unit,
-            steps: word(head, 12),
+            inputs,
             tensors: tensors.as_chunks().0,
-            places: places.as_chunks().0,
+            distinct: distinct.as_chunks().0,
+            places,
             turns,
         })
     }
 
-    /// The section's bytes. Tensors come in the order of the steps that make them; of each turn there is the tensor whose next row it makes.
-    #[cfg(feature = "pack")]
-    pub fn write(
-        (region, unit, steps): (u8, u8, u32),
-        tensors: &[Rolled],
-        places: &[u16],
-        turns: &[u8],
-        out: &mut impl Extend<u8>,
-    ) {
-        out.extend([region, unit]);
-        out.extend((tensors.len() as u16).to_le_bytes());
-        out.extend([places.len() as u32, turns.len() as u32, steps].into_iter().flat_map(u32::to_le_bytes));
-        out.extend(tensors.iter().flat_map(|tensor| tensor.to_bytes()));
-        out.extend(places.iter().flat_map(|place| place.to_le_bytes()));
-        out.extend(turns.iter().copied());
-    }
-
     /// Number of steps that roll: the first ones of the file.
     pub fn steps(&self) -> u32 {
-        self.steps
+        (self.tensors.len() as u32).saturating_sub(self.inputs.into())
     }
 
     /// Number of tensors.
@@ -118,35 +121,56 @@ impl<'a> Rolling<'a> {
     /// Tensor `index`.
     pub fn tensor(&self, index: usize) -> Option<Rolled> {
         let bytes = self.tensors.get(index)?;
+        let made = index.checked_sub(self.inputs.into());
         Some(Rolled {
-            source: word(bytes, 0),
-            bytes: word(bytes, 4),
-            first: word(bytes, 8),
-            rows: half(bytes, 12),
-            step: half(bytes, 14),
+            source: half(bytes, 0),
+            bytes: half(bytes, 2),
+            first: half(bytes, 4),
+            rows: half(bytes, 6),
+            step: made.map_or(NO_STEP, |step| step as u16),
         })
     }
 
-    /// The tensor whose next row turn `index` makes; `None` behind the last one.
-    pub fn turn(&self, index: u32) -> Option<u8> {
-        self.turns.get(index as usize).copied()
-    }
-
-    /// Number of turns.
-    pub fn turns(&self) -> u32 {
-        self.turns.len() as u32
+    /// The tensor of which the turn at `at` makes the next row, and where the turn behind it is; `None` behind the last one. It takes time in proportion to
+    /// the bytes that it passes, which are two at most.
+    pub fn turn(&self, at: TurnAt) -> Option<(u8, TurnAt)> {
+        let TurnAt { mut at, mut again } = at;
+        // A byte that says again is followed by a tensor: the bytes before it are, and one behind it that says so as well says nothing.
+        for _ in 0..2 {
+            let byte = *self.turns.get(at as usize)?;
+            if byte & AGAIN == 0 {
+                return Some((byte, TurnAt { at: at + 1, again }));
+            }
+            let times = *self.turns.get(at as usize + 1)?;
+            again = if again == 0 { times } else { again - 1 };
+            if again > 0 {
+                let from = at.checked_sub(u32::from(byte & !AGAIN) + 1)?;
+                let passed = self.turns.get(from as usize..at as usize)?;
+                if passed.iter().any(|byte| byte & AGAIN != 0) {
+                    return None;
+                }
+                at = from;
+            } else {
+                at += 2;
+            }
+        }
+        None
     }
 
     /// Number of places.
     pub(crate) fn places(&self) -> u32 {
-        self.places.len() as u32
+        self.places.len() as u32 / if self.distinct.is_empty() { 2 } else { 1 }
     }
 
     /// Where a row of a tensor lies: region and offset.
     pub fn place(&self, tensor: &Rolled, row: u32) -> Option<(u8, u32)> {
-        let index = tensor.first.checked_add(row)?;
-        let place = self.places.get(index as usize).filter(|_| row < tensor.rows.into())?;
-        Some((self.region, u32::from(u16::from_le_bytes(*place)) << (self.unit & 7)))
+        let index = u32::from(tensor.first).checked_add(row).filter(|_| row < tensor.rows.into())? as usize;
+        let place = if self.distinct.is_empty() {
+            *self.places.as_chunks().0.get(index)?
+        } else {
+            *self.distinct.get(usize::from(*self.places.get(index)?))?
+        };
+        Some((self.region, u32::from(u16::from_le_bytes(place)) << (self.unit & 7)))
     }
 }
 
@@ -201,7 +225,7 @@ impl<'a> Turn<'a> {
     pub(crate) fn place(&self, index: u32, row: u32) -> Option<(u8, u32, u32)> {
         let (tensor, first, count) = self.touched(index)?;
         let (region, offset) = self.rolling.place(&tensor, first.checked_add(row)?)?;
-        (row < count).then_some((region, offset, tensor.bytes))
+        (row < count).then_some((region, offset, tensor.bytes.into()))
     }
 }
 

@@ -281,7 +281,7 @@ impl<'a, K: Kernels> Model<'a, K> {
         let place = self.parts.input_place(index)?;
         let tensor = self.rolling()?.tensor(place.slot.offset as usize)?;
         let is = place.slot.region == Slot::ROLLED;
-        is.then_some((tensor.bytes as usize, tensor.rows.into()))
+        is.then_some((tensor.bytes.into(), tensor.rows.into()))
     }
 
     /// The weights.

@@ -10,7 +10,7 @@ use crate::arena::{Bounds, Slot};
 use crate::error::LoadError;
 use crate::fields::Fields;
 use crate::ops::fault::Fault;
-use crate::rolled::{MAX_ROLLED, NO_STEP, Rolled, Rolling, Turn};
+use crate::rolled::{MAX_ROLLED, NO_STEP, Rolled, Rolling, Turn, TurnAt};
 use crate::trusted::Seen;
 
 impl<'a> Parts<'a> {
@@ -46,7 +46,7 @@ pub(super) fn is_fed(parts: Parts<'_>, input: u32, place: &PortPlace) -> bool {
     let tensor = Rolling::of(parts.rolling()).and_then(tensor);
     place.slot.region == Slot::ROLLED
         && tensor.is_some_and(|tensor| {
-            tensor.input() == Some(input) && tensor.bytes.checked_mul(tensor.rows.into()) == Some(place.bytes)
+            tensor.input() == Some(input) && u32::from(tensor.bytes) * u32::from(tensor.rows) == place.bytes
         })
 }
 
@@ -76,8 +76,9 @@ fn check_turns<'a>(
 ) -> Result<Seen, LoadError> {
     let bounds: Bounds<'a> = bounds_of(parts);
     let steps = parts.steps().rest();
-    for turn in 0..rolling.turns() {
-        let index = rolling.turn(turn).ok_or(LoadError::Header)?;
+    let mut at = TurnAt::default();
+    while let Some((index, next)) = rolling.turn(at) {
+        at = next;
         let tensor = rolling.tensor(index.into()).ok_or(LoadError::Header)?;
         let done = made.get(usize::from(index)).ok_or(LoadError::Header)?;
         let row = done.get();
@@ -89,7 +90,7 @@ fn check_turns<'a>(
         } else {
             let step = tensor.step.into();
             let fault = |fault| Err(LoadError::Step { step, fault });
-            let Some((id, params)) = record(steps, tensor.source) else {
+            let Some((id, params)) = record(steps, tensor.source.into()) else {
                 return fault(Fault::Encoding);
             };
             bounds.turn.set(Some((Turn::new(rolling, index, row.into()), made)));
@@ -112,7 +113,7 @@ fn check_turns<'a>(
 fn check_fed(rolling: Rolling<'_>, tensor: &Rolled, row: u32, bounds: &Bounds<'_>) -> Result<(), LoadError> {
     let port = tensor.input().unwrap_or_default();
     let (region, offset) = rolling.place(tensor, row).ok_or(LoadError::Port { port })?;
-    let inside = region < Slot::STATE && bounds.contain(Slot { region, offset }, tensor.bytes);
+    let inside = region < Slot::STATE && bounds.contain(Slot { region, offset }, tensor.bytes.into());
     if inside { Ok(()) } else { Err(LoadError::Port { port }) }
 }
 
@@ -126,8 +127,7 @@ fn are_tensors_right(parts: Parts<'_>, rolling: Rolling<'_>, made: &[Cell<u16>])
         let Some(tensor) = rolling.tensor(index) else {
             return false;
         };
-        let places = tensor.first.checked_add(tensor.rows.into());
-        if tensor.rows == 0 || places.is_none_or(|end| end > rolling.places()) {
+        if tensor.rows == 0 || u32::from(tensor.first) + u32::from(tensor.rows) > rolling.places() {
             return false;
         }
         if tensor.step == NO_STEP {
@@ -142,7 +142,7 @@ fn are_tensors_right(parts: Parts<'_>, rolling: Rolling<'_>, made: &[Cell<u16>])
         }
         let at = all.len() - records.rest().len();
         let known = matches!(records.next(), Some(Some(_)));
-        if !known || u32::from(tensor.step) != next || tensor.source as usize != at {
+        if !known || u32::from(tensor.step) != next || usize::from(tensor.source) != at {
             return false;
         }
         next += 1;

@@ -6,13 +6,13 @@ use crate::blob::record;
 use crate::error::RunError;
 use crate::events;
 use crate::kernels::table::{Kernels, run_step};
-use crate::rolled::{MAX_ROLLED, Rolled, Rolling, Turn, Turning};
+use crate::rolled::{MAX_ROLLED, Rolled, Rolling, Turn, TurnAt, Turning};
 
 /// How far a run is in the turns of its file.
 #[derive(Debug)]
 pub(super) struct Cursor {
     /// The next turn.
-    turn: u32,
+    turn: TurnAt,
     /// Rows of each tensor that are made.
     made: [u16; MAX_ROLLED],
 }
@@ -20,7 +20,7 @@ pub(super) struct Cursor {
 impl Cursor {
     /// Before the first turn.
     pub(super) const START: Self = Self {
-        turn: 0,
+        turn: TurnAt::START,
         made: [0; MAX_ROLLED],
     };
 }
@@ -45,10 +45,10 @@ impl<K: Kernels> Session<'_, '_, K> {
     /// [`RunError::RowsMissing`] where rows of another input come before these; what [`Session::step`] says.
     pub fn feed_rows(&mut self, input: usize, rows: &[u8]) -> Result<u32, RunError> {
         let (index, tensor) = self.fed(input)?;
-        let (row_bytes, given) = (tensor.bytes as usize, u32::try_from(rows.len()).unwrap_or(u32::MAX));
+        let (row_bytes, given) = (usize::from(tensor.bytes), u32::try_from(rows.len()).unwrap_or(u32::MAX));
         let (input, whole) = (input as u32, rows.len().checked_rem(row_bytes) == Some(0));
         if rows.is_empty() || !whole {
-            let needed = tensor.bytes;
+            let needed = tensor.bytes.into();
             return Err(RunError::RowSize { input, needed, given });
         }
         let left = match (&self.rest, self.next) {
@@ -56,7 +56,7 @@ impl<K: Kernels> Session<'_, '_, K> {
             (None, _) => 0,
             _ => self.left(index, &tensor),
         };
-        let given = given.checked_div(tensor.bytes).unwrap_or(0);
+        let given = given.checked_div(tensor.bytes.into()).unwrap_or(0);
         if given > left {
             return Err(RunError::RowsOver { input, left, given });
         }
@@ -94,7 +94,7 @@ impl<K: Kernels> Session<'_, '_, K> {
     /// As [`Session::set_input`], of an input that is fed: all of its rows. `None` for another one.
     pub(super) fn set_rows(&mut self, input: usize, bytes: &[u8]) -> Option<Result<(), RunError>> {
         let (_, tensor) = self.fed(input).ok()?;
-        let needed = tensor.bytes.saturating_mul(tensor.rows.into());
+        let needed = u32::from(tensor.bytes) * u32::from(tensor.rows);
         let given = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         if needed != given {
             let input = input as u32;
@@ -113,7 +113,7 @@ impl<K: Kernels> Session<'_, '_, K> {
 
     /// Before the first turn of a run.
     pub(super) fn begin_turns(&mut self) {
-        self.cursor.turn = 0;
+        self.cursor.turn = TurnAt::START;
         let rolling = Rolling::of(self.model.parts().rolling());
         for (index, made) in self.cursor.made.iter_mut().enumerate() {
             let tensor = rolling.and_then(|rolling| rolling.tensor(index));
@@ -131,7 +131,7 @@ impl<K: Kernels> Session<'_, '_, K> {
         };
         let step = rolling
             .turn(self.cursor.turn)
-            .and_then(|index| rolling.tensor(index.into()))
+            .and_then(|(index, _)| rolling.tensor(index.into()))
             .map(|tensor| tensor.step.into());
         if step.is_none() {
             return Ok(None);
@@ -162,7 +162,7 @@ impl<K: Kernels> Session<'_, '_, K> {
             };
             let cursor = &mut self.cursor;
             for _ in 0..most {
-                let Some(index) = rolling.turn(cursor.turn) else {
+                let Some((index, behind)) = rolling.turn(cursor.turn) else {
                     break;
                 };
                 let next = rolling.tensor(index.into()).zip(cursor.made.get_mut(usize::from(index)));
@@ -175,7 +175,7 @@ impl<K: Kernels> Session<'_, '_, K> {
                 }
                 let step = tensor.step.into();
                 mem.turning.turn = Some(Turn::new(rolling, index, (*made).into()));
-                let done = record(records, tensor.source).and_then(|(id, params)| {
+                let done = record(records, tensor.source.into()).and_then(|(id, params)| {
                     events::step(step, steps, id);
                     run_step::<K>(id, params, &mem)
                 });
@@ -184,14 +184,14 @@ impl<K: Kernels> Session<'_, '_, K> {
                     break;
                 }
                 *made = made.saturating_add(1);
-                cursor.turn += 1;
+                cursor.turn = behind;
                 after(step);
             }
         }
         if let Some(step) = failed {
             return Err(self.corrupt(step));
         }
-        if self.cursor.turn >= rolling.turns() && self.next < rolling.steps() {
+        if rolling.turn(self.cursor.turn).is_none() && self.next < rolling.steps() {
             for _ in 0..rolling.steps() {
                 self.rest.as_mut().and_then(Iterator::next);
             }
@@ -208,7 +208,7 @@ impl<K: Kernels> Session<'_, '_, K> {
         let arena = self.regions.get_mut(usize::from(region))?;
         copy(arena.get_mut(offset as usize..)?.get_mut(..row.len())?, row);
         *made = made.saturating_add(1);
-        self.cursor.turn = self.cursor.turn.saturating_add(1);
+        self.cursor.turn = rolling.turn(self.cursor.turn)?.1;
         Some(())
     }
 

@@ -103,14 +103,15 @@ fn check_rolled(
     if !there {
         return Err(Fault::Rows);
     }
-    if tensor.bytes == 0 || tensor.bytes.checked_mul(count) != Some(operand.bytes) {
+    let bytes = u32::from(tensor.bytes);
+    if bytes == 0 || bytes.checked_mul(count) != Some(operand.bytes) {
         return Err(Fault::Shape);
     }
     let mut next = None;
     let mut apart = false;
     for row in 0..count {
         let place = placed(turn, index, row).ok_or(Fault::Bounds)?;
-        if !bounds.contain(place, tensor.bytes) || usize::from(place.region) >= MAX_REGIONS {
+        if !bounds.contain(place, bytes) || usize::from(place.region) >= MAX_REGIONS {
             return Err(Fault::Bounds);
         }
         if !place.offset.is_multiple_of(operand.align) {
@@ -118,7 +119,7 @@ fn check_rolled(
         }
         apart |= next.is_some_and(|next| next != place);
         next = Some(Slot {
-            offset: place.offset.saturating_add(tensor.bytes),
+            offset: place.offset.saturating_add(bytes),
             ..place
         });
     }
@@ -154,7 +155,7 @@ fn resolved(operand: &Operand, turn: &Turn<'_>, row: u32) -> Option<(Operand, u3
     }
     let (tensor, _, count) = turn.touched(operand.place.offset)?;
     let place = placed(turn, operand.place.offset, row)?;
-    let bytes = tensor.bytes;
+    let bytes = tensor.bytes.into();
     Some((Operand { place, bytes, ..*operand }, count))
 }
 

@@ -1,6 +1,6 @@
 //! The proof of rolled steps: turn by turn, every row that is read is followed from the turn that made it.
 
-use arenite::{Access, NO_STEP, Operand, RESIDENT, Rolled, Rolling, Slot, Step};
+use arenite::{Access, NO_STEP, Operand, RESIDENT, Rolled, Rolling, Slot, Step, TurnAt};
 
 use super::{Followed, check_step};
 use crate::metadata::{Metadata, NO_TENSOR};
@@ -24,18 +24,20 @@ impl Followed {
             let (region, offset) = rolling.place(tensor, row).ok_or_else(wrong)?;
             Ok::<_, Error>(Slot { region, offset })
         };
-        let number = |tensor: &Rolled, row: u32| ROWS + tensor.first + row;
+        let number = |tensor: &Rolled, row: u32| ROWS + u32::from(tensor.first) + row;
         let mut made = vec![0; tensors.len()];
         for (tensor, made) in tensors.iter().zip(&mut made) {
             if tensor.step == NO_STEP && tensor.source == RESIDENT {
                 *made = u32::from(tensor.rows);
                 for row in 0..*made {
-                    self.writers.write(place(tensor, row)?, tensor.bytes, number(tensor, row));
+                    self.writers.write(place(tensor, row)?, tensor.bytes.into(), number(tensor, row));
                 }
             }
         }
-        for turn in 0..rolling.turns() {
-            let index = usize::from(rolling.turn(turn).ok_or_else(wrong)?);
+        let (mut at, mut turn) = (TurnAt::START, 0);
+        while let Some((index, next)) = rolling.turn(at) {
+            (at, turn) = (next, turn + 1);
+            let index = usize::from(index);
             let tensor = tensors.get(index).ok_or_else(wrong)?;
             let row = made[index];
             made[index] += 1;
@@ -43,7 +45,7 @@ impl Followed {
                 return Err(wrong());
             }
             if tensor.step == NO_STEP {
-                self.writers.write(place(tensor, row)?, tensor.bytes, number(tensor, row));
+                self.writers.write(place(tensor, row)?, tensor.bytes.into(), number(tensor, row));
                 continue;
             }
             let step = steps.get(usize::from(tensor.step)).ok_or_else(wrong)?;
@@ -62,11 +64,11 @@ impl Followed {
                 let of = operand.place.offset as usize;
                 let tensor = tensors.get(of).ok_or_else(wrong).map_err(here)?;
                 let (first, count) = if of == index { (row, 1) } else { (read.0, read.1 - read.0) };
-                if tensor.bytes.checked_mul(count) != Some(operand.bytes) || (of == index) != (at == 0) {
+                if u32::from(tensor.bytes).checked_mul(count) != Some(operand.bytes) || (of == index) != (at == 0) {
                     return Err(here(wrong()));
                 }
                 for row in first..first + count {
-                    let bytes = tensor.bytes;
+                    let bytes = tensor.bytes.into();
                     let place = place(tensor, row)?;
                     rows.push((at, Operand { place, bytes, ..*operand }, number(tensor, row)));
                 }
@@ -85,7 +87,7 @@ impl Followed {
                 self.writers.read(operand.place, operand.bytes, *number).map_err(|fault| {
                     here(Error::input(format!(
                         "it reads row {} of the table of places, but byte {} is not that row's",
-                        number - ROWS,
+                        *number - ROWS,
                         fault.at
                     )))
                 })?;
@@ -103,15 +105,15 @@ impl Followed {
             let first = place(tensor, 0)?;
             let there = (0..made).all(|row| {
                 let slot = Slot {
-                    offset: first.offset.saturating_add(row * tensor.bytes),
+                    offset: first.offset.saturating_add(row * u32::from(tensor.bytes)),
                     ..first
                 };
                 let same = rolling.place(tensor, row) == Some((slot.region, slot.offset));
-                same && self.writers.read(slot, tensor.bytes, number(tensor, row)).is_ok()
+                same && self.writers.read(slot, tensor.bytes.into(), number(tensor, row)).is_ok()
             });
             let owner = metadata.steps.get(usize::from(tensor.step)).and_then(|meta| meta.operands.first());
             if let (true, Some(&owner)) = (there, owner) {
-                self.writers.write(first, tensor.bytes * made, owner);
+                self.writers.write(first, u32::from(tensor.bytes) * made, owner);
             }
         }
         Ok(rolling.steps() as usize)

@@ -77,28 +77,30 @@ impl RolledPlaces {
                 .expected(format!("at most {}", u64::from(u16::MAX) << unit))
                 .help("leave --stream-input out, or take a smaller network"));
         }
+        let too_much = || {
+            Error::unsupported("a network too large to roll")
+                .expected("rows of at most 65,535 bytes, and as many of them")
+                .help("leave --stream-input out")
+        };
         let mut first = 0;
         let mut tensors = Vec::new();
         for (tensor, rows) in self.roll.tensors.iter().zip(&self.rows) {
             let (step, source) = match (tensor.step, tensor.fed) {
-                (Some(step), _) => (step as u16, records[step]),
-                (None, Some(input)) => (NO_STEP, input as u32),
+                (Some(step), _) => (step as u16, u16::try_from(records[step]).map_err(|_| too_much())?),
+                (None, Some(input)) => (NO_STEP, input as u16),
                 (None, None) => (NO_STEP, RESIDENT),
             };
             tensors.push(Rolled {
                 source,
-                bytes: tensor.bytes as u32,
-                first,
+                bytes: u16::try_from(tensor.bytes).map_err(|_| too_much())?,
+                first: u16::try_from(first).map_err(|_| too_much())?,
                 rows: tensor.rows as u16,
                 step,
             });
-            first += rows.len() as u32;
+            first += rows.len();
         }
         let places: Vec<u16> = all().map(|place| (place >> unit) as u16).collect();
-        let mut section = Vec::new();
-        let head = (0, unit as u8, self.roll.steps as u32);
-        Rolling::write(head, &tensors, &places, &self.roll.turns, &mut section);
-        Ok(section)
+        Rolling::write((0, unit as u8), &tensors, &places, &self.roll.turns).ok_or_else(too_much)
     }
 }
 
