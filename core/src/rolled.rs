@@ -241,6 +241,23 @@ fn half(bytes: &[u8], at: usize) -> u16 {
     half.map_or(0, |&half| u16::from_le_bytes(half))
 }
 
+/// How far a run is.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    /// The next turn.
+    pub(crate) turn: TurnAt,
+    /// Rows of each tensor that are made.
+    pub(crate) made: [u16; MAX_ROLLED],
+}
+
+impl Cursor {
+    /// Before the first turn.
+    pub(crate) const START: Self = Self {
+        turn: TurnAt::START,
+        made: [0; MAX_ROLLED],
+    };
+}
+
 /// The turn that a step makes, where it makes one; nothing in builds without rolled files.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Turning<'a> {

@@ -16,6 +16,8 @@ use crate::kernels::table::{All, Kernels, has_indexed, refused_index, run_step};
 #[cfg(feature = "accelerators")]
 use crate::kernels::table::{KernelId, is_built};
 use crate::ops::position::OutOfRange;
+#[cfg(feature = "rolling")]
+use crate::rolled::Cursor;
 use crate::rolled::Turning;
 
 /// The caller's arenas, one slice for each region of the model.
@@ -77,7 +79,7 @@ pub struct Session<'m, 's, K: Kernels = All> {
     missing: u32,
     rounding: Rounding,
     #[cfg(feature = "rolling")]
-    cursor: rolling::Cursor,
+    cursor: Cursor,
 }
 
 impl<'m, 's, K: Kernels> Session<'m, 's, K> {
@@ -135,7 +137,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
             next: 0,
             rounding: Rounding::default(),
             #[cfg(feature = "rolling")]
-            cursor: rolling::Cursor::START,
+            cursor: Cursor::START,
         })
     }
 

@@ -1,5 +1,8 @@
 //! [`Model::load`](super::Model::load): everything that is checked once, so that a run has nothing left to check.
 
+#[cfg(feature = "rolling")]
+use core::cell::Cell;
+
 use super::port::PortPlace;
 #[cfg(feature = "rolling")]
 use super::rolling;
@@ -13,20 +16,21 @@ use crate::fields::Fields;
 use crate::groups::{ACCELERATOR, BARRIER};
 #[cfg(feature = "cores")]
 use crate::groups::{MAX_CORES, Reach};
-use crate::kernels::table::KernelId;
 #[cfg(feature = "accelerators")]
-use crate::kernels::table::is_built;
+use crate::kernels::table::{KernelId, is_built};
 use crate::ops::fault::Fault;
+#[cfg(feature = "rolling")]
+use crate::rolled::MAX_ROLLED;
 use crate::trusted::Seen;
 
 /// [`check_step`](crate::kernels::table::check_step) for a set of kernels.
-pub(super) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
+type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
 
 /// Checks what is in a file whose bytes are as they were written, or were not looked at: the checks are the same, and trust nothing.
 pub(super) fn check_parts(parts: Parts<'_>, check_step: CheckStep) -> Result<Parts<'_>, LoadError> {
     check_accelerator(parts)?;
     #[cfg(feature = "rolling")]
-    let seen = rolling::check(parts, check_step)?;
+    let seen = check_rolled(parts, check_step)?;
     #[cfg(not(feature = "rolling"))]
     let seen = None;
     let seen = check_list(parts, seen, check_step)?;
@@ -35,6 +39,19 @@ pub(super) fn check_parts(parts: Parts<'_>, check_step: CheckStep) -> Result<Par
     #[cfg(not(feature = "training"))]
     let _ = seen;
     Ok(parts)
+}
+
+/// Checks rolled tensors, where there are any.
+#[cfg(feature = "rolling")]
+#[inline(never)]
+fn check_rolled(parts: Parts<'_>, check_step: CheckStep) -> Result<Option<Seen>, LoadError> {
+    if parts.rolling().is_empty() {
+        return Ok(None);
+    }
+    let made = [const { Cell::new(0) }; MAX_ROLLED];
+    let bounds = bounds_of(parts);
+    rolling::check(parts, (&made, &bounds), check_step)?;
+    Ok(Some(bounds.trusted.seen()))
 }
 
 /// Checks a list of steps and its ports: `seen` is the result of the list before it, whose budget it goes on with.
@@ -62,7 +79,7 @@ fn check_training(parts: Parts<'_>, seen: Seen, check_step: CheckStep) -> Result
 
 /// A function of its own, so that the stack of the steps' checks does not lie below what this one takes.
 #[inline(never)]
-pub(super) fn bounds_of(parts: Parts<'_>) -> Bounds<'_> {
+fn bounds_of(parts: Parts<'_>) -> Bounds<'_> {
     let regions = [0, 1, 2, 3].map(|region| parts.arena_bytes(region));
     let bounds = Bounds::new(regions, parts.state_bytes(), parts.weights(), parts.steps().rest());
     #[cfg(feature = "cores")]
@@ -167,7 +184,7 @@ fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) 
         #[cfg(feature = "accelerators")]
         match is_handed(sections, on, id) {
             Ok(handed) if handed || is_built(id) => {}
-            Ok(_) => return Err(unknown_kernel(sections, step, id)),
+            Ok(_) => return Err(sections.unknown_kernel(step, id)),
             Err(fault) => return Err(LoadError::Step { step, fault }),
         }
         // Runs that share steps hand no commands over.
@@ -179,7 +196,7 @@ fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) 
         match check_step(id, params, bounds) {
             Some(Ok(())) => {}
             Some(Err(fault)) => return Err(LoadError::Step { step, fault }),
-            None => return Err(unknown_kernel(sections, step, id)),
+            None => return Err(sections.unknown_kernel(step, id)),
         }
         step += 1;
     }
@@ -187,17 +204,6 @@ fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) 
         Ok(())
     } else {
         Err(LoadError::Header)
-    }
-}
-
-pub(super) fn unknown_kernel(sections: Parts<'_>, step: u32, id: u8) -> LoadError {
-    match KernelId::from_u8(id) {
-        None => LoadError::UnknownKernel { step, kernel: id },
-        Some(kernel) => LoadError::Kernel {
-            step,
-            kernel,
-            target: sections.target_name(),
-        },
     }
 }
 

@@ -3,15 +3,13 @@
 use core::cell::Cell;
 
 use super::header::{Kind, Section, tabled};
-use super::load::{CheckStep, bounds_of, unknown_kernel};
 use super::port::PortPlace;
 use super::sections::Parts;
 use crate::arena::{Bounds, Slot};
 use crate::error::LoadError;
 use crate::fields::Fields;
 use crate::ops::fault::Fault;
-use crate::rolled::{MAX_ROLLED, NO_STEP, Rolled, Rolling, Turn, TurnAt};
-use crate::trusted::Seen;
+use crate::rolled::{NO_STEP, Rolled, Rolling, Turn, TurnAt};
 
 impl<'a> Parts<'a> {
     /// The section of rolled tensors; empty in a file without, and for steps of training.
@@ -55,26 +53,19 @@ pub(crate) fn record(steps: &[u8], at: u32) -> Option<(u8, &[u8])> {
     Fields::new(steps.get(at as usize..)?).record()
 }
 
-/// Checks the section, where there is one: that the tensors are those of the steps that roll, and every turn. A file for several cores does not roll.
-#[inline(never)]
-pub(super) fn check(parts: Parts<'_>, check_step: CheckStep) -> Result<Option<Seen>, LoadError> {
-    if parts.rolling().is_empty() {
-        return Ok(None);
-    }
-    let made = [const { Cell::new(0) }; MAX_ROLLED];
+/// What checks one record: [`check_step`](crate::kernels::table::check_step) for a set of kernels.
+type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
+
+/// Checks the section: that the tensors are those of the steps that roll, and every turn. A file for several cores does not roll. `made` counts the rows.
+pub(super) fn check<'a>(
+    parts: Parts<'a>,
+    (made, bounds): (&'a [Cell<u16>], &Bounds<'a>),
+    check_step: CheckStep,
+) -> Result<(), LoadError> {
     let rolling = Rolling::of(parts.rolling()).ok_or(LoadError::Header)?;
-    if parts.shared().is_some() || !are_tensors_right(parts, rolling, &made) {
+    if parts.shared().is_some() || !are_tensors_right(parts, rolling, made) {
         return Err(LoadError::Header);
     }
-    check_turns(parts, rolling, (&made, check_step)).map(Some)
-}
-
-fn check_turns<'a>(
-    parts: Parts<'a>,
-    rolling: Rolling<'a>,
-    (made, check_step): (&'a [Cell<u16>], CheckStep),
-) -> Result<Seen, LoadError> {
-    let bounds: Bounds<'a> = bounds_of(parts);
     let steps = parts.steps().rest();
     let mut at = TurnAt::default();
     while let Some((index, next)) = rolling.turn(at) {
@@ -86,7 +77,7 @@ fn check_turns<'a>(
             return Err(LoadError::Header);
         }
         if tensor.input().is_some() {
-            check_fed(rolling, &tensor, row.into(), &bounds)?;
+            check_fed(rolling, &tensor, row.into(), bounds)?;
         } else {
             let step = tensor.step.into();
             let fault = |fault| Err(LoadError::Step { step, fault });
@@ -94,10 +85,10 @@ fn check_turns<'a>(
                 return fault(Fault::Encoding);
             };
             bounds.turn.set(Some((Turn::new(rolling, index, row.into()), made)));
-            match check_step(id, params, &bounds) {
+            match check_step(id, params, bounds) {
                 Some(Ok(())) => {}
                 Some(Err(wrong)) => return fault(wrong),
-                None => return Err(unknown_kernel(parts, step, id)),
+                None => return Err(parts.unknown_kernel(step, id)),
             }
         }
         done.set(row + 1);
@@ -106,7 +97,7 @@ fn check_turns<'a>(
         let rows = rolling.tensor(index).map(|tensor| tensor.rows);
         rows == made.get(index).map(Cell::get)
     });
-    if all { Ok(bounds.trusted.seen()) } else { Err(LoadError::Header) }
+    if all { Ok(()) } else { Err(LoadError::Header) }
 }
 
 /// Checks that the place of a row that is fed is in the arena.

@@ -6,24 +6,7 @@ use crate::blob::record;
 use crate::error::RunError;
 use crate::events;
 use crate::kernels::table::{Kernels, run_step};
-use crate::rolled::{MAX_ROLLED, Rolled, Rolling, Turn, TurnAt, Turning};
-
-/// How far a run is in the turns of its file.
-#[derive(Debug)]
-pub(super) struct Cursor {
-    /// The next turn.
-    turn: TurnAt,
-    /// Rows of each tensor that are made.
-    made: [u16; MAX_ROLLED],
-}
-
-impl Cursor {
-    /// Before the first turn.
-    pub(super) const START: Self = Self {
-        turn: TurnAt::START,
-        made: [0; MAX_ROLLED],
-    };
-}
+use crate::rolled::{Rolled, Rolling, Turn, TurnAt, Turning};
 
 /// What turns stopped at.
 enum Stop {

@@ -120,7 +120,7 @@ fn emit_lists(
     let ports = encode_ports(program, memory, own)?;
     let (steps, mut kernels, records) = encode_steps(program, part.steps.clone(), memory)?;
     let rolling = match &memory.rolled {
-        Some(rolled) => rolled.section(memory, &records)?,
+        Some(rolled) => rolled.section(&memory.offsets, &records)?,
         None => Vec::new(),
     };
     let mut list = Vec::new();

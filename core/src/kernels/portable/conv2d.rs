@@ -1,7 +1,7 @@
 //! Convolution straight from the formula of [`crate::ops::conv2d`]. Weights OHWI.
 
 #[cfg(feature = "rolling")]
-use super::rows;
+use super::rows::Rows;
 use super::{clamp, dot, taps};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
@@ -157,7 +157,7 @@ impl Kernel for S8 {
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
         #[cfg(feature = "rolling")]
         if op.input.region == Slot::ROLLED {
-            return rows::conv2d(op, mem);
+            return conv2d_of_row(op, mem);
         }
         let window = &op.window;
         let input = mem.src::<i8>(op.input, window.input_len()?)?;
@@ -274,9 +274,49 @@ pub(super) fn are_shifts<const N: usize>(records: &[[i32; N]]) -> bool {
     rest.iter().fold(bits, |bits, record| bits | of(record)) & !MASK == 0
 }
 
+/// [`S8`] of one row.
+#[cfg(feature = "rolling")]
+fn conv2d_of_row(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
+    let window = &op.window;
+    let input = Rows::<i8>::of(mem, op.input, window)?;
+    let output = mem.dst::<i8>(op.output, window.output_len()?)?;
+    let stage = mem.dst::<i8>(op.scratch, S8::needs(op).scratch)?;
+    let weights = mem.weights::<i8>(op.weights, op.weights_len()?)?;
+    let records = mem.weights::<i32>(op.channels, u32::from(window.output[2]).checked_mul(3)?)?;
+    let (records, _) = records.as_chunks::<3>();
+    let channels = op.group_channels() as usize;
+    let all_channels = usize::from(window.input[2]);
+    let zero_point = i32::from(op.input_zero_point);
+    let [kh, kw] = two::<_, usize>(window.kernel);
+    let [dh, dw] = two::<_, usize>(window.dilation);
+    let (ky, rows, iy) = taps(0, window, 0)?;
+    let value = |_: usize, _: usize, _: usize, x: usize, o: usize, first_channel: usize| {
+        let record = records.get(o)?;
+        let [mut sum, ..] = *record;
+        let (kx, columns, ix) = taps(x, window, 1)?;
+        for r in 0..rows {
+            let row = input.get(iy + r * dh)?;
+            let tap = (o * kh + ky + r) * kw + kx;
+            for k in 0..columns {
+                let x = row.slice((ix + k * dw) * all_channels + first_channel, channels)?;
+                let w = weights.get((tap + k) * channels..)?.get(..channels)?;
+                for (x, &w) in x.iter().zip(w) {
+                    sum = sum.wrapping_add((i32::from(x) - zero_point) * i32::from(w));
+                }
+            }
+        }
+        Some(stored(op, record, sum))
+    };
+    if op.is_staged() {
+        each_pixel(window, op.groups, output, stage, value)
+    } else {
+        each_output(window, op.groups, output, value)
+    }
+}
+
 /// A sum as the output's number.
 #[inline(always)]
-pub(super) fn stored(op: &Conv2dS8, &[_, mantissa, shift]: &[i32; 3], sum: i32) -> i8 {
+fn stored(op: &Conv2dS8, &[_, mantissa, shift]: &[i32; 3], sum: i32) -> i8 {
     let shift = shift as i8;
     let scaled = Multiplier { mantissa, shift }.apply(sum);
     let [low, high] = op.clamp.map(i32::from);
@@ -311,7 +351,7 @@ pub(super) fn each_output<T: crate::cells::Element>(
 }
 
 /// [`each_output`], but writes the channels of a pixel only when all of them are computed, from `stage`.
-pub(super) fn each_pixel<T: crate::cells::Element>(
+fn each_pixel<T: crate::cells::Element>(
     window: &Window2d,
     groups: u16,
     output: Dst<'_, T>,

@@ -2,7 +2,7 @@
 
 use super::integers::Int;
 #[cfg(feature = "rolling")]
-use super::rows;
+use super::rows::Rows;
 use super::{taps, within};
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -180,6 +180,37 @@ fn pool_distance(window: &Window2d, element: u32, index: usize) -> Option<i64> {
     (index == 1).then(|| window.consumed_distance(element, u32::from(window.output[2]) - 1))
 }
 
+/// Pooling of one row.
+#[cfg(feature = "rolling")]
+fn pool_of_row<T: Element, A: Copy>(
+    (window, input, output): (&Window2d, Slot, Slot),
+    mem: &Mem<'_>,
+    initial: A,
+    fold: impl Fn(A, T) -> A,
+    finish: impl Fn(A, usize) -> T,
+) -> Option<()> {
+    let input = Rows::<T>::of(mem, input, window)?;
+    let output = mem.dst::<T>(output, window.output_len()?)?;
+    let [_, _, channels] = three::<_, usize>(window.input);
+    let (_, rows, iy) = taps(0, window, 0)?;
+    let mut at = 0;
+    for x in 0..usize::from(window.output[1]) {
+        let (_, columns, ix) = taps(x, window, 1)?;
+        for channel in 0..channels {
+            let mut value = initial;
+            for r in 0..rows {
+                let row = input.get(iy + r)?;
+                for k in 0..columns {
+                    value = fold(value, row.get((ix + k) * channels + channel)?);
+                }
+            }
+            output.set(at, finish(value, rows * columns))?;
+            at += 1;
+        }
+    }
+    Some(())
+}
+
 fn each_output<T: Element, A: Copy>(
     (window, input, output): (&Window2d, Slot, Slot),
     mem: &Mem<'_>,
@@ -189,7 +220,7 @@ fn each_output<T: Element, A: Copy>(
 ) -> Option<()> {
     #[cfg(feature = "rolling")]
     if input.region == Slot::ROLLED {
-        return rows::pool((window, input, output), mem, initial, fold, finish);
+        return pool_of_row((window, input, output), mem, initial, fold, finish);
     }
     let input: Src<'_, T> = mem.src(input, window.input_len()?)?;
     let output = mem.dst::<T>(output, window.output_len()?)?;

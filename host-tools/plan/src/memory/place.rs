@@ -4,7 +4,7 @@ use arenite::{MAX_REGIONS, Slot};
 
 use super::bodies::Bodies;
 use super::plan::{self, Options, Plan, Problem, Proof, Relation};
-use super::roll::RolledPlaces;
+use super::roll::places::RolledPlaces;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::TensorId;
 use crate::program::{Place, Program};

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::super::bodies::{Bodies, relations};
 use super::super::lifetimes::{self, Life, Moment, in_arena};
 use super::super::plan::{Buffer, Part, Relation};
-use super::Roll;
 use super::chain::{of_row, reads};
+use super::places::{ALIGN, Roll, RolledTensor};
 use crate::graph::TensorId;
 use crate::program::{Place, Program};
 
@@ -50,7 +50,7 @@ fn inputs(program: &Program, roll: &Roll, step: usize) -> Vec<usize> {
 }
 
 fn lives(program: &Program, roll: &Roll) -> Lives {
-    let resident = |tensor: &super::RolledTensor| tensor.step.is_none() && tensor.fed.is_none();
+    let resident = |tensor: &RolledTensor| tensor.step.is_none() && tensor.fed.is_none();
     let mut rows: Vec<Vec<(u64, u64)>> = Vec::new();
     for tensor in &roll.tensors {
         rows.push(if resident(tensor) { vec![(0, 0); tensor.rows] } else { Vec::new() });
@@ -100,7 +100,7 @@ fn add_rows(program: &Program, roll: &Roll, lives: &Lives, bodies: &mut Bodies) 
     let mut rows = Rows::new();
     for (tensor, lives) in roll.tensors.iter().zip(&lives.rows) {
         let name = &program.graph.tensor(tensor.id).name;
-        let align = 1 << super::ALIGN;
+        let align = 1 << ALIGN;
         let buffer = |name: String, parts: Vec<Part>| Buffer {
             name,
             align,

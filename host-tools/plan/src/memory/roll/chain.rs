@@ -7,7 +7,7 @@ use arenite::ops::window::Window2d;
 use arenite::{Access, MAX_ROLLED, MAX_TURN_ROWS, Step};
 
 use super::super::lifetimes::in_arena;
-use super::{Roll, RolledTensor};
+use super::places::{Roll, RolledTensor};
 use crate::error::{Error, Result};
 use crate::graph::TensorId;
 use crate::program::{LoweredStep, Place, Program};

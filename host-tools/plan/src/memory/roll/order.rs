@@ -2,7 +2,7 @@
 //! over the tensors past which no step reads, by the bytes that are alive at most.
 
 use super::chain::reads;
-use super::{Roll, RolledTensor};
+use super::places::{Roll, RolledTensor};
 use crate::error::{Error, Result};
 use crate::program::{Place, Program};
 
