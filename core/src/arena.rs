@@ -232,7 +232,11 @@ impl<'a> Mem<'a> {
         let memory = match slot.region {
             Slot::STATE => self.state,
             #[cfg(feature = "rolling")]
-            Slot::ROLLED => return self.rolled(slot.offset, 0)?.get(..(count as usize).checked_mul(size_of::<T>())?),
+            Slot::ROLLED => {
+                return self
+                    .rolled(slot.offset, 0)?
+                    .get(..(count as usize).checked_mul(size_of::<T>())?);
+            }
             region => self.regions.get(usize::from(region)).copied()?,
         };
         let bytes = (count as usize).checked_mul(size_of::<T>())?;

@@ -164,7 +164,9 @@ impl<'a> Rolling<'a> {
 
     /// Where a row of a tensor lies: region and offset.
     pub fn place(&self, tensor: &Rolled, row: u32) -> Option<(u8, u32)> {
-        let index = u32::from(tensor.first).checked_add(row).filter(|_| row < tensor.rows.into())? as usize;
+        let index = u32::from(tensor.first)
+            .checked_add(row)
+            .filter(|_| row < tensor.rows.into())? as usize;
         let place = if self.distinct.is_empty() {
             *self.places.as_chunks().0.get(index)?
         } else {

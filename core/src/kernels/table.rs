@@ -746,7 +746,11 @@ impl<K: Kernel> Operands for Bound<'_, K> {
 
 /// A function of its own for each operator, so that a step takes the stack of its own parameters and not of the largest ones.
 #[inline(never)]
-fn run<O: Operator + DeserializeOwned>(params: &[u8], mem: &Mem<'_>, compute: fn(&O, &Mem<'_>) -> Option<()>) -> Option<()> {
+fn run<O: Operator + DeserializeOwned>(
+    params: &[u8],
+    mem: &Mem<'_>,
+    compute: fn(&O, &Mem<'_>) -> Option<()>,
+) -> Option<()> {
     #[cfg(feature = "rolling")]
     if let Some(turn) = mem.turning.turn {
         return run_turn(params, (turn, mem), compute);

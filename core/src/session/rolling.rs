@@ -46,7 +46,9 @@ impl<K: Kernels> Session<'_, '_, K> {
         self.begin()?;
         for row in rows.chunks_exact(row_bytes.max(1)) {
             match self.turns(u32::MAX, &mut |_| {})? {
-                Stop::Row(next) if next == input => self.take(index, &tensor, row).ok_or(RunError::Corrupt { step: 0 })?,
+                Stop::Row(next) if next == input => {
+                    self.take(index, &tensor, row).ok_or(RunError::Corrupt { step: 0 })?
+                }
                 Stop::Row(other) => return Err(self.rows_missing(other)),
                 Stop::Done => return Err(RunError::Corrupt { step: 0 }),
             }
@@ -100,7 +102,9 @@ impl<K: Kernels> Session<'_, '_, K> {
         let rolling = Rolling::of(self.model.parts().rolling());
         for (index, made) in self.cursor.made.iter_mut().enumerate() {
             let tensor = rolling.and_then(|rolling| rolling.tensor(index));
-            *made = tensor.filter(|tensor| tensor.is_resident()).map_or(0, |tensor| tensor.rows);
+            *made = tensor
+                .filter(|tensor| tensor.is_resident())
+                .map_or(0, |tensor| tensor.rows);
         }
     }
 
@@ -148,7 +152,9 @@ impl<K: Kernels> Session<'_, '_, K> {
                 let Some((index, behind)) = rolling.turn(cursor.turn) else {
                     break;
                 };
-                let next = rolling.tensor(index.into()).zip(cursor.made.get_mut(usize::from(index)));
+                let next = rolling
+                    .tensor(index.into())
+                    .zip(cursor.made.get_mut(usize::from(index)));
                 let Some((tensor, made)) = next else {
                     failed = Some(0);
                     break;

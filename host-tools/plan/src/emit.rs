@@ -185,7 +185,17 @@ fn emit_lists(
     let too_large = || Error::new(ErrorKind::DoesNotFit, "the model needs more than 4 GiB");
     header.place(lengths).ok_or_else(too_large)?;
 
-    let sections = [&ports[..], &steps, &meta, &labels, &cores, tokenizer, &list, &rolling, &state];
+    let sections = [
+        &ports[..],
+        &steps,
+        &meta,
+        &labels,
+        &cores,
+        tokenizer,
+        &list,
+        &rolling,
+        &state,
+    ];
     write(file, &mut header, &sections, &constants, weights, progress)?;
     let plan = (ports.len() + steps.len() + list.len() + rolling.len()) as u64;
     Ok(Written {

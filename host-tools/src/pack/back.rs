@@ -109,7 +109,9 @@ pub fn place(
         None => memory::place(memory::bodies(&program, options.in_place), &request, progress).map_err(at_input)?,
         Some(separate) => {
             match fit::fit((separate, &cuts), &request, options.fit, progress) {
-                Err(error) if error.kind() == ErrorKind::DoesNotFit && !options.explain && options.max_step.is_none() => {
+                Err(error)
+                    if error.kind() == ErrorKind::DoesNotFit && !options.explain && options.max_step.is_none() =>
+                {
                     program = separate.clone();
                     summary.sums_by_rows = None;
                     rolled_to_fit(&program, options, progress).map_err(|_| at_input(error))?

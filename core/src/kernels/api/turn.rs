@@ -156,7 +156,14 @@ fn resolved(operand: &Operand, turn: &Turn<'_>, row: u32) -> Option<(Operand, u3
     let (tensor, _, count) = turn.touched(operand.place.offset)?;
     let place = placed(turn, operand.place.offset, row)?;
     let bytes = tensor.bytes.into();
-    Some((Operand { place, bytes, ..*operand }, count))
+    Some((
+        Operand {
+            place,
+            bytes,
+            ..*operand
+        },
+        count,
+    ))
 }
 
 fn placed(turn: &Turn<'_>, index: u32, row: u32) -> Option<Slot> {

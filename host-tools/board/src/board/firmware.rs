@@ -129,14 +129,19 @@ impl Firmware {
     ///
     /// # Errors
     /// As [`Firmware::build`].
-    pub(super) fn build_rolling(
-        board: &'static Board,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Self, BoardError> {
+    pub(super) fn build_rolling(board: &'static Board, progress: &mut dyn FnMut(Progress)) -> Result<Self, BoardError> {
         let features = format!("{},rolling", board.feature);
         let plain = Recipe::plain(board, "infer");
         let name = "infer-rolling".to_owned();
-        Self::once(board, &Recipe { features, name, ..plain }, progress)
+        Self::once(
+            board,
+            &Recipe {
+                features,
+                name,
+                ..plain
+            },
+            progress,
+        )
     }
 
     /// Builds the program that lets language models write.

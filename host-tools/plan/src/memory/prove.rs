@@ -96,7 +96,12 @@ impl Followed {
             self.number(&mut metadata);
         }
         let (inputs, outputs) = metadata.ports.split_at(view.inputs.len());
-        for (port, &tensor) in view.inputs.iter().zip(inputs).filter(|(port, _)| port.slot.region != Slot::ROLLED) {
+        for (port, &tensor) in view
+            .inputs
+            .iter()
+            .zip(inputs)
+            .filter(|(port, _)| port.slot.region != Slot::ROLLED)
+        {
             self.writers.write(port.slot, port.bytes().unwrap_or(0), tensor);
         }
         // State is written before the first run, and by every one.

@@ -20,18 +20,25 @@ fn networks_roll_bit_for_bit_in_less_than_their_input() {
     };
     let folder = tempfile::tempdir().expect("a folder");
     for (name, most) in [
-        ("vww_96_int8", 10_600),
-        ("kws_ref_model", 9_024),
-        ("pretrainedResnet_quant", 11_200),
+        ("vww_96_int8", 10_288),
+        ("kws_ref_model", 8_704),
+        ("pretrainedResnet_quant", 10_960),
     ] {
         let whole = options(&models.join(format!("{name}.tflite")), folder.path(), Target::Portable);
         let (plain, expected) = packed_outputs(&whole, 1);
         let (small, found) = packed_outputs(&rolled(&whole), 1);
-        eprintln!("{name}: {} bytes, bound {}, file {} of {}", small.arena_bytes, small.plan_lower_bound_bytes, small.model_bytes, plain.model_bytes);
+        eprintln!(
+            "{name}: {} bytes, bound {}, file {} of {}",
+            small.arena_bytes, small.plan_lower_bound_bytes, small.model_bytes, plain.model_bytes
+        );
         assert!(found == expected, "{name}: the outputs differ");
         assert!(small.arena_bytes <= most, "{name}: {}", small.arena_bytes);
         assert_eq!(small.extra_macs, 0, "{name}");
-        assert!(small.model_bytes * 100 <= plain.model_bytes * 102, "{name}: {}", small.model_bytes);
+        assert!(
+            small.model_bytes * 100 <= plain.model_bytes * 103,
+            "{name}: {}",
+            small.model_bytes
+        );
     }
 }
 
@@ -41,7 +48,11 @@ fn with_session(test: impl Fn(&mut Session<'_, '_>, usize, usize)) {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let options = rolled(&options(&models.join("pretrainedResnet_quant.tflite"), folder.path(), Target::Portable));
+    let options = rolled(&options(
+        &models.join("pretrainedResnet_quant.tflite"),
+        folder.path(),
+        Target::Portable,
+    ));
     summary(&options);
     let file = ModelFile::open(&options.output).expect("the model");
     let model = file.load().expect("it loads");
@@ -70,7 +81,11 @@ fn rows_come_one_by_one_or_several_and_mistakes_leave_the_session_usable() {
         let expected = session.output(0).expect("an output").to_vec();
 
         // After `Done` there is no row left.
-        let over = RunError::RowsOver { input, left: 0, given: 1 };
+        let over = RunError::RowsOver {
+            input,
+            left: 0,
+            given: 1,
+        };
         assert_eq!(session.feed_rows(0, &image[..bytes]), Err(over));
         assert_eq!(session.output(0).expect("an output"), expected);
         for at_once in [1, 2, 5, rows] {
@@ -81,17 +96,32 @@ fn rows_come_one_by_one_or_several_and_mistakes_leave_the_session_usable() {
         session.restart();
         let needed = bytes as u32;
         for given in [0, 1, bytes - 1, bytes + 1] {
-            let size = RunError::RowSize { input, needed, given: given as u32 };
+            let size = RunError::RowSize {
+                input,
+                needed,
+                given: given as u32,
+            };
             assert_eq!(session.feed_rows(0, &image[..given]), Err(size));
         }
         assert_eq!(session.feed_rows(0, &image[..3 * bytes]), Ok(rows as u32 - 3));
-        let missing = RunError::RowsMissing { input, fed: 3, needed: rows as u32 };
+        let missing = RunError::RowsMissing {
+            input,
+            fed: 3,
+            needed: rows as u32,
+        };
         assert_eq!(session.run(), Err(missing));
         assert_eq!(session.step(), Err(missing));
-        let over = RunError::RowsOver { input, left: rows as u32 - 3, given: rows as u32 };
+        let over = RunError::RowsOver {
+            input,
+            left: rows as u32 - 3,
+            given: rows as u32,
+        };
         assert_eq!(session.feed_rows(0, &image), Err(over));
         assert_eq!(session.input_mut(0).err(), Some(RunError::FedByRows { input }));
-        assert_eq!(session.feed_rows(1, &image).err(), Some(RunError::NoSuchPort { index: 1 }));
+        assert_eq!(
+            session.feed_rows(1, &image).err(),
+            Some(RunError::NoSuchPort { index: 1 })
+        );
         // What was fed counts: the rest makes the picture whole.
         assert_eq!(fed(session, &image[3 * bytes..], bytes), expected);
 
@@ -114,7 +144,11 @@ fn forged_sections_are_refused_or_stay_inside() {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let options = rolled(&options(&models.join("kws_ref_model.tflite"), folder.path(), Target::Portable));
+    let options = rolled(&options(
+        &models.join("kws_ref_model.tflite"),
+        folder.path(),
+        Target::Portable,
+    ));
     summary(&options);
     let file = std::fs::read(&options.output).expect("the model");
     let header = arenite::Header::parse(&file).expect("a header");
@@ -148,7 +182,10 @@ fn forged_sections_are_refused_or_stay_inside() {
             let image = vec![3; model.input(0).and_then(|port| port.bytes()).expect("bytes") as usize];
             let _ = session.set_input(0, &image);
             let _ = session.run();
-            assert!(arena.as_slice()[bytes..].iter().all(|&byte| byte == 0xA5), "byte {byte}");
+            assert!(
+                arena.as_slice()[bytes..].iter().all(|&byte| byte == 0xA5),
+                "byte {byte}"
+            );
         }
     }
     eprintln!("{refused} refused, {ran} loaded");

@@ -30,7 +30,8 @@ impl Followed {
             if tensor.step == NO_STEP && tensor.source == RESIDENT {
                 *made = u32::from(tensor.rows);
                 for row in 0..*made {
-                    self.writers.write(place(tensor, row)?, tensor.bytes.into(), number(tensor, row));
+                    self.writers
+                        .write(place(tensor, row)?, tensor.bytes.into(), number(tensor, row));
                 }
             }
         }
@@ -45,12 +46,18 @@ impl Followed {
                 return Err(wrong());
             }
             if tensor.step == NO_STEP {
-                self.writers.write(place(tensor, row)?, tensor.bytes.into(), number(tensor, row));
+                self.writers
+                    .write(place(tensor, row)?, tensor.bytes.into(), number(tensor, row));
                 continue;
             }
             let step = steps.get(usize::from(tensor.step)).ok_or_else(wrong)?;
             let meta = metadata.steps.get(usize::from(tensor.step)).ok_or_else(wrong)?;
-            let here = |e: Error| e.at(format_args!("turn {turn}: row {row} of step {} (`{}`)", tensor.step, meta.name));
+            let here = |e: Error| {
+                e.at(format_args!(
+                    "turn {turn}: row {row} of step {} (`{}`)",
+                    tensor.step, meta.name
+                ))
+            };
             let (of_row, read) = of_row(step, row, tensor.rows.into()).ok_or_else(wrong).map_err(here)?;
             let mut operands = Vec::new();
             of_row.operands(&mut |operand| operands.push(operand));
@@ -63,14 +70,26 @@ impl Followed {
                 }
                 let of = operand.place.offset as usize;
                 let tensor = tensors.get(of).ok_or_else(wrong).map_err(here)?;
-                let (first, count) = if of == index { (row, 1) } else { (read.0, read.1 - read.0) };
+                let (first, count) = if of == index {
+                    (row, 1)
+                } else {
+                    (read.0, read.1 - read.0)
+                };
                 if u32::from(tensor.bytes).checked_mul(count) != Some(operand.bytes) || (of == index) != (at == 0) {
                     return Err(here(wrong()));
                 }
                 for row in first..first + count {
                     let bytes = tensor.bytes.into();
                     let place = place(tensor, row)?;
-                    rows.push((at, Operand { place, bytes, ..*operand }, number(tensor, row)));
+                    rows.push((
+                        at,
+                        Operand {
+                            place,
+                            bytes,
+                            ..*operand
+                        },
+                        number(tensor, row),
+                    ));
                 }
             }
             let single = rows.len() == operands.len();
@@ -84,13 +103,15 @@ impl Followed {
                 if operand.place.region == Slot::WEIGHTS {
                     continue;
                 }
-                self.writers.read(operand.place, operand.bytes, *number).map_err(|fault| {
-                    here(Error::input(format!(
-                        "it reads row {} of the table of places, but byte {} is not that row's",
-                        *number - ROWS,
-                        fault.at
-                    )))
-                })?;
+                self.writers
+                    .read(operand.place, operand.bytes, *number)
+                    .map_err(|fault| {
+                        here(Error::input(format!(
+                            "it reads row {} of the table of places, but byte {} is not that row's",
+                            *number - ROWS,
+                            fault.at
+                        )))
+                    })?;
                 self.reads += 1;
             }
             for (_, operand, number) in rows.iter().filter(|(_, operand, _)| operand.access != Access::Read) {
@@ -109,9 +130,15 @@ impl Followed {
                     ..first
                 };
                 let same = rolling.place(tensor, row) == Some((slot.region, slot.offset));
-                same && self.writers.read(slot, tensor.bytes.into(), number(tensor, row)).is_ok()
+                same && self
+                    .writers
+                    .read(slot, tensor.bytes.into(), number(tensor, row))
+                    .is_ok()
             });
-            let owner = metadata.steps.get(usize::from(tensor.step)).and_then(|meta| meta.operands.first());
+            let owner = metadata
+                .steps
+                .get(usize::from(tensor.step))
+                .and_then(|meta| meta.operands.first());
             if let (true, Some(&owner)) = (there, owner) {
                 self.writers.write(first, u32::from(tensor.bytes) * made, owner);
             }
@@ -158,14 +185,19 @@ fn apart(view: &ModelView<'_>, operands: &[Operand]) -> Result<()> {
             region => header.arena.get(usize::from(region)).copied().unwrap_or(0),
         };
         if end(operand) > size.into() || !operand.place.offset.is_multiple_of(operand.align.max(1)) {
-            return Err(Error::input(format!("operand {index} lies outside its memory, or is not aligned")));
+            return Err(Error::input(format!(
+                "operand {index} lies outside its memory, or is not aligned"
+            )));
         }
         let meets = |other: &Operand| {
             other.place.region == operand.place.region
                 && u64::from(other.place.offset) < end(operand)
                 && u64::from(operand.place.offset) < end(other)
         };
-        let others = operands.iter().enumerate().filter(|&(at, other)| at != index && other.bytes > 0);
+        let others = operands
+            .iter()
+            .enumerate()
+            .filter(|&(at, other)| at != index && other.bytes > 0);
         if operand.access != Access::Read && operand.bytes > 0 && others.into_iter().any(|(_, other)| meets(other)) {
             return Err(Error::input(format!("operand {index} overlaps a row that is read")));
         }

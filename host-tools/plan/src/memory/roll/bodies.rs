@@ -53,7 +53,11 @@ fn lives(program: &Program, roll: &Roll) -> Lives {
     let resident = |tensor: &RolledTensor| tensor.step.is_none() && tensor.fed.is_none();
     let mut rows: Vec<Vec<(u64, u64)>> = Vec::new();
     for tensor in &roll.tensors {
-        rows.push(if resident(tensor) { vec![(0, 0); tensor.rows] } else { Vec::new() });
+        rows.push(if resident(tensor) {
+            vec![(0, 0); tensor.rows]
+        } else {
+            Vec::new()
+        });
     }
     let mut made = Vec::new();
     for (turn, &tensor) in (0..).zip(&roll.turns) {
@@ -74,10 +78,16 @@ fn lives(program: &Program, roll: &Roll) -> Lives {
     let last = |id: TensorId| {
         let read = |index: &usize| {
             let places = program.steps[*index].places();
-            places.iter().any(|place| matches!(place, Place::Tensor(of, _) if program.root(*of).0 == id))
+            places
+                .iter()
+                .any(|place| matches!(place, Place::Tensor(of, _) if program.root(*of).0 == id))
         };
         let output = program.graph.outputs.iter().any(|&output| program.root(output).0 == id);
-        let step = if output { program.steps.len().checked_sub(1) } else { None };
+        let step = if output {
+            program.steps.len().checked_sub(1)
+        } else {
+            None
+        };
         let step = step.or_else(|| (roll.steps..program.steps.len()).rev().find(read));
         step.map(|step| (roll.turns.len() + step).saturating_sub(roll.steps) as u64)
     };
@@ -109,7 +119,9 @@ fn add_rows(program: &Program, roll: &Roll, lives: &Lives, bodies: &mut Bodies) 
         };
         let mut of = Vec::new();
         if tensor.whole {
-            let parts = (0..).zip(lives).map(|(row, &life)| part(life, row * tensor.bytes, tensor.bytes));
+            let parts = (0..)
+                .zip(lives)
+                .map(|(row, &life)| part(life, row * tensor.bytes, tensor.bytes));
             let body = bodies.add(buffer(name.clone(), parts.collect()));
             bodies.set_tensor(tensor.id, body);
             of.extend((0..tensor.rows as u64).map(|row| (body, row * tensor.bytes)));

@@ -22,8 +22,7 @@ pub(super) fn reads(step: &Step<Place>, row: usize) -> Range<usize> {
 
 /// The input rows under the windows of an output row; none where these are in the padding altogether.
 fn under(window: &Window2d, row: usize) -> Range<usize> {
-    let [stride, padding, dilation] =
-        [window.stride[0], window.padding[0], window.dilation[0]].map(usize::from);
+    let [stride, padding, dilation] = [window.stride[0], window.padding[0], window.dilation[0]].map(usize::from);
     let reach = (usize::from(window.kernel[0]) - 1) * dilation + 1;
     let end = (row * stride + reach).saturating_sub(padding);
     (row * stride).saturating_sub(padding)..end.min(window.input[0].into())
@@ -76,13 +75,19 @@ pub(super) fn chain(program: &Program, fed: &[usize]) -> Result<Roll> {
             Place::Tensor(id, _) => Some(program.root(id).0),
             _ => None,
         });
-        roots.chain(program.graph.outputs.iter().map(|&output| program.root(output).0)).any(|root| root == id)
+        roots
+            .chain(program.graph.outputs.iter().map(|&output| program.root(output).0))
+            .any(|root| root == id)
     };
     let whole: Vec<bool> = roll.tensors.iter().map(|tensor| touched(tensor.id)).collect();
     for (tensor, whole) in roll.tensors.iter_mut().zip(whole) {
         tensor.whole = whole;
         if tensor.step.is_none() {
-            let input = program.graph.inputs.iter().position(|&id| program.root(id).0 == tensor.id);
+            let input = program
+                .graph
+                .inputs
+                .iter()
+                .position(|&id| program.root(id).0 == tensor.id);
             tensor.fed = input.filter(|input| fed.contains(input));
             tensor.whole |= tensor.fed.is_none();
         }
@@ -94,10 +99,12 @@ pub(super) fn chain(program: &Program, fed: &[usize]) -> Result<Roll> {
             Some(tensor) if !tensor.whole => {}
             _ => {
                 let last = &program.steps[roll.steps.min(program.steps.len() - 1)];
-                return Err(Error::unsupported(format!("input `{}` cannot be fed by rows", name(id)))
-                    .at(format_args!("step `{}` ({})", last.name, last.kind))
-                    .expected("steps that read single rows of it, all of them before the first one that does not")
-                    .help("leave --stream-input out"));
+                return Err(
+                    Error::unsupported(format!("input `{}` cannot be fed by rows", name(id)))
+                        .at(format_args!("step `{}` ({})", last.name, last.kind))
+                        .expected("steps that read single rows of it, all of them before the first one that does not")
+                        .help("leave --stream-input out"),
+                );
             }
         }
     }
@@ -135,7 +142,12 @@ fn added(program: &Program, roll: &Roll, (index, step): (usize, &LoweredStep)) -
         let rows = match (known(input), window) {
             (Some(tensor), _) => tensor.rows,
             (None, Some(window)) => window.input[0].into(),
-            (None, None) => *program.graph.tensor(input).shape.get(1).filter(|_| rank(program, input) == 4)?,
+            (None, None) => *program
+                .graph
+                .tensor(input)
+                .shape
+                .get(1)
+                .filter(|_| rank(program, input) == 4)?,
         };
         let bytes = u64::from(operand.bytes);
         if rows == 0 || bytes % rows as u64 != 0 || height.is_some_and(|height| height != rows) {
@@ -166,7 +178,11 @@ fn added(program: &Program, roll: &Roll, (index, step): (usize, &LoweredStep)) -
         Some(_) => return None,
         None => height?,
     };
-    let most = if step.step.rolls() == Rolls::Rows { MAX_TURN_ROWS } else { 1 };
+    let most = if step.step.rolls() == Rolls::Rows {
+        MAX_TURN_ROWS
+    } else {
+        1
+    };
     let rolls = (0..rows).all(|row| {
         let read = reads(&step.step, row).len();
         let same = |of_row: Step<Place>| of_row.needs() == step.step.needs();

@@ -33,7 +33,11 @@ pub(super) fn order(program: &Program, roll: &Roll) -> Result<Vec<u8>> {
     let is_cut = |end: usize| {
         let later = &net.steps[end + 1..];
         let of = |tensor: &usize| net.tensors[*tensor].step;
-        end + 1 == count || later.iter().flat_map(|(_, read)| read).all(|tensor| of(tensor).is_some_and(|step| step >= end))
+        end + 1 == count
+            || later
+                .iter()
+                .flat_map(|(_, read)| read)
+                .all(|tensor| of(tensor).is_some_and(|step| step >= end))
     };
     let mut best: Vec<(u64, usize, Vec<u8>)> = vec![(0, 0, Vec::new())];
     let mut ends = vec![0];
@@ -58,7 +62,12 @@ pub(super) fn order(program: &Program, roll: &Roll) -> Result<Vec<u8>> {
     }
     let turns: Vec<u8> = turns.into_iter().rev().flatten().copied().collect();
     let resident = |tensor: &RolledTensor| tensor.step.is_none() && tensor.fed.is_none();
-    let all: usize = net.tensors.iter().filter(|tensor| !resident(tensor)).map(|tensor| tensor.rows).sum();
+    let all: usize = net
+        .tensors
+        .iter()
+        .filter(|tensor| !resident(tensor))
+        .map(|tensor| tensor.rows)
+        .sum();
     if turns.len() == all {
         Ok(turns)
     } else {
@@ -71,7 +80,10 @@ impl<'a> Net<'a> {
         let tensors = &roll.tensors[..];
         let mut readers = vec![Vec::new(); tensors.len()];
         let steps = (0..roll.steps).map(|index| {
-            let made = tensors.iter().position(|tensor| tensor.step == Some(index)).unwrap_or(0);
+            let made = tensors
+                .iter()
+                .position(|tensor| tensor.step == Some(index))
+                .unwrap_or(0);
             let mut read: Vec<usize> = Vec::new();
             for place in program.steps[index].places().into_iter().skip(1) {
                 let Place::Tensor(id, _) = place else { continue };
@@ -94,7 +106,9 @@ impl<'a> Net<'a> {
     fn segment(&self, begin: usize, end: usize) -> Segment {
         let mut made = vec![0; self.tensors.len()];
         for (tensor, made) in self.tensors.iter().zip(&mut made) {
-            let before = tensor.step.map_or(tensor.fed.is_none() || begin > 0, |step| step < begin);
+            let before = tensor
+                .step
+                .map_or(tensor.fed.is_none() || begin > 0, |step| step < begin);
             *made = if before { tensor.rows } else { 0 };
         }
         let mut turns = Vec::new();
@@ -153,7 +167,11 @@ impl<'a> Net<'a> {
             };
             let row = made[tensor] - 1;
             let read = reads(&self.program.steps[step].step, row);
-            let next = if row + 1 < of.rows { reads(&self.program.steps[step].step, row + 1).start } else { usize::MAX };
+            let next = if row + 1 < of.rows {
+                reads(&self.program.steps[step].step, row + 1).start
+            } else {
+                usize::MAX
+            };
             let mut shared = 0;
             let mut freed = 0;
             for &input in &self.steps[step].1 {

@@ -66,11 +66,16 @@ impl RolledPlaces {
         let offset = |&(body, bytes): &(usize, u64)| offsets[body] + bytes;
         // In units as large as all places allow: rows of a whole tensor follow each other without a gap.
         let all = || self.rows.iter().flatten().map(offset);
-        let unit = all().fold(0, |bits, place| bits | place).trailing_zeros().min(MOST_UNIT);
+        let unit = all()
+            .fold(0, |bits, place| bits | place)
+            .trailing_zeros()
+            .min(MOST_UNIT);
         if let Some(place) = all().find(|place| place >> unit > u16::MAX.into()) {
-            return Err(Error::unsupported(format!("rows of rolled tensors at byte {place} of the arena"))
-                .expected(format!("at most {}", u64::from(u16::MAX) << unit))
-                .help("leave --stream-input out, or take a smaller network"));
+            return Err(
+                Error::unsupported(format!("rows of rolled tensors at byte {place} of the arena"))
+                    .expected(format!("at most {}", u64::from(u16::MAX) << unit))
+                    .help("leave --stream-input out, or take a smaller network"),
+            );
         }
         let too_much = || {
             Error::unsupported("a network too large to roll")
