@@ -180,6 +180,7 @@ pub struct Mem<'a> {
     // Nothing, but on hosts whose kernels have a choice.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) rounding: Rounding,
+    #[cfg_attr(not(feature = "rolling"), allow(dead_code))]
     pub(crate) turning: Turning<'a>,
 }
 

@@ -114,7 +114,7 @@ mod once;
 pub mod ops;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod quant;
-#[cfg_attr(not(feature = "rolling"), allow(dead_code, reason = "without rolled files there are no turns"))]
+#[cfg_attr(not(feature = "rolling"), allow(dead_code, unreachable_pub, reason = "without rolled files there are no turns"))]
 mod rolled;
 pub mod self_test;
 pub mod session;
