@@ -53,7 +53,8 @@ const CORES: [(&str, &[&str], &[&str]); 5] = [
 ];
 
 fn main() {
-    println!("cargo:rerun-if-changed=build.rs");
+    // Stands in the folder of every package that this file builds; a change of this file runs it anyway.
+    println!("cargo:rerun-if-changed=Cargo.toml");
     println!(
         "cargo:rustc-check-cfg=cfg(kernel_isa, values({}))",
         ALL.map(|isa| format!("{isa:?}")).join(", ")

@@ -112,12 +112,12 @@ fn main() {
     println!("cargo:rustc-link-arg-bins=--nmagic");
 }
 
-/// Where the flash is small and models have a memory of their own, what tests alone call (`testkit`) lies there: with it all kernels together are larger than
-/// the flash.
+/// Where the flash is small and models have a memory of their own, what tests alone call (`testkit`) lies there, and what trains: with them all kernels
+/// together are larger than the flash.
 fn beside(board: &Board) -> String {
     match board.extra {
         Some(extra) if board.flash.size < 1 << 20 => format!(
-            "MEMORY {{ EXTRA : ORIGIN = {:#x}, LENGTH = {} }}\nSECTIONS {{ .testkit : {{ *(.text.*7arenite7testkit*) }} > EXTRA }}\n",
+            "MEMORY {{ EXTRA : ORIGIN = {:#x}, LENGTH = {} }}\nSECTIONS {{ .testkit : {{ *(.text.*7arenite7testkit*) *(.text.*_train*) }} > EXTRA }}\n",
             extra.start, extra.size
         ),
         _ => String::new(),

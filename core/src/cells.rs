@@ -9,6 +9,8 @@ use core::cell::Cell;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
+use crate::align::ARENA_ALIGN;
+
 /// A number whose every bit pattern is valid, so that bytes can be viewed as it.
 pub trait Element: Copy + sealed::Sealed {}
 
@@ -96,6 +98,12 @@ impl<'a, T: Element> Src<'a, T> {
             len,
             memory: PhantomData,
         })
+    }
+
+    /// All elements from `start`.
+    #[inline]
+    pub fn tail(self, start: usize) -> Option<Self> {
+        self.slice(start, self.len.checked_sub(start)?)
     }
 
     /// All elements in order.
@@ -196,6 +204,66 @@ impl<'a, T: Element> Dst<'a, T> {
     /// The first element's address, for backends; valid for reads and writes of `self.cells().len()` elements.
     pub fn as_mut_ptr(self) -> *mut T {
         self.0.as_ptr().cast::<T>().cast_mut()
+    }
+}
+
+/// Memory for a [`Region`].
+#[repr(C, align(16))]
+#[derive(Debug)]
+pub struct Block<const N: usize>(pub [u8; N]);
+
+const _: () = assert!(align_of::<Block<1>>() == ARENA_ALIGN);
+
+impl<'s, const N: usize> From<&'s mut Block<N>> for Region<'s, N> {
+    #[inline(always)]
+    fn from(block: &'s mut Block<N>) -> Self {
+        Self(&mut block.0)
+    }
+}
+
+impl Region<'_, 0> {
+    /// No memory.
+    pub fn none() -> Self {
+        Self(&mut [])
+    }
+}
+
+/// Memory of a known length, at a multiple of [`ARENA_ALIGN`] where it has any.
+#[derive(Debug)]
+pub struct Region<'s, const N: usize>(&'s mut [u8; N]);
+
+impl<'s, const N: usize> Region<'s, N> {
+    /// The first bytes of a slice; `None` where they are too few, or misaligned.
+    pub fn of(bytes: &'s mut [u8]) -> Option<Self> {
+        let bytes = bytes.first_chunk_mut()?;
+        (N == 0 || bytes.as_ptr().addr().is_multiple_of(ARENA_ALIGN)).then_some(Self(bytes))
+    }
+
+    /// The bytes.
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8; N] {
+        self.assume();
+        self.0
+    }
+
+    /// The bytes, to write.
+    #[inline(always)]
+    pub fn bytes_mut(&mut self) -> &mut [u8; N] {
+        self.assume();
+        self.0
+    }
+
+    /// The bytes, for steps.
+    #[inline(always)]
+    pub fn cells(&mut self) -> &[Cell<u8>] {
+        Cell::from_mut(self.bytes_mut().as_mut_slice()).as_slice_of_cells()
+    }
+
+    /// Tells the compiler what it cannot see.
+    #[inline(always)]
+    fn assume(&self) {
+        // SAFETY: `of` compares the address, a block is aligned to `ARENA_ALIGN` (asserted above), and `none` has `N == 0`: nothing else makes one.
+        unsafe { core::hint::assert_unchecked(N == 0 || self.0.as_ptr().addr().is_multiple_of(ARENA_ALIGN)) };
     }
 }
 

@@ -3,7 +3,7 @@
 //! From the highest byte: the cause, the kernel's number ([`NO_KERNEL`] where none is known), and in the low half the step ([`NO_STEP`] where there is
 //! none or it is beyond), or what else the cause counts. A cause keeps its number for ever.
 
-use crate::blob::{Header, Records};
+use crate::blob::step_in;
 use crate::error::{AcceleratorFault, Lack, LoadError, RunError, SessionError};
 #[cfg(feature = "guard")]
 use crate::guard::Overrun;
@@ -48,7 +48,8 @@ impl Code {
         }
     }
 
-    const fn of(cause: u8) -> Self {
+    /// That of a cause alone.
+    pub(crate) const fn of(cause: u8) -> Self {
         Self {
             cause,
             kernel: NO_KERNEL,
@@ -70,13 +71,8 @@ impl Code {
 
     /// The same with the kernel of its step, as the file says it; nothing of the file need be right.
     fn in_file(self, file: &[u8]) -> Self {
-        let steps = Header::parse(file).ok().and_then(|header| {
-            let from = file.get(header.steps.offset as usize..)?;
-            Some(Records::new(from.get(..header.steps.len as usize)?))
-        });
-        let record = steps.and_then(|mut steps| steps.nth(usize::from(self.step)));
-        match record {
-            Some(Some((kernel, _))) if self.kernel == NO_KERNEL && names_step(self.cause) => self.with(kernel),
+        match step_in(file, self.step.into()) {
+            Some((kernel, _)) if self.kernel == NO_KERNEL && names_step(self.cause) => self.with(kernel),
             _ => self,
         }
     }
@@ -115,7 +111,7 @@ pub struct Cause {
 macro_rules! causes {
     ($($number:literal $constant:ident $name:literal $counts:ident $meaning:literal;)*) => {
         #[allow(dead_code, reason = "some are of features that this build has not")]
-        mod number { $(pub(super) const $constant: u8 = $number;)* }
+        pub(crate) mod number { $(pub(crate) const $constant: u8 = $number;)* }
 
         /// Every cause, in the order of the numbers.
         pub const CAUSES: &[Cause] = &[$(Cause { number: $number, name: $name, counts: Counts::$counts, meaning: $meaning }),*];
@@ -182,6 +178,7 @@ causes! {
     0x45 SIGNATURE "VerifyError::Signature" Nothing "the file was changed after it was signed, or never signed by its key";
     0x46 OLD_COUNTER "VerifyError::OldCounter" Nothing "the file is older than the one before it";
     0x48 OTHER_NPU "AcceleratorFault::Npu" Step "the model's commands are for another NPU: compile it for this one";
+    0x49 OUT_OF_RANGE "RunError::OutOfRange" Step "a token or a position that was given is out of its range: give one that is within";
     0x50 SELF_TEST_MISSING "SelfTestError::Missing" Nothing "the model has no self-test: pack it with `--self-test`";
     0x51 SELF_TEST_MALFORMED "SelfTestError::Malformed" Nothing "the model's self-test does not decode: pack the model again";
     0x52 SELF_TEST_OUTPUT "SelfTestError::Output" Output "this output of the self-test is not what the packer computed: a broken core, memory or build";
@@ -194,6 +191,13 @@ causes! {
     0x64 SLOT_TOO_LARGE "SlotError::TooLarge" Nothing "the file is larger than a slot";
     0x65 SLOT_LENGTH "SlotError::Length" Nothing "other than the stated number of bytes were written: begin the update anew";
     0x66 SLOT_STALE "SlotError::Stale" Nothing "another update or a start came in between, or the flash failed: begin the update anew";
+    0x68 NO_TOKENIZER "TextError::NoTokenizer" Nothing "the model has no tokenizer: pack it with `--tokenizer FILE`";
+    0x69 TOKENIZER "TextError::Tokenizer" Nothing "the model's tokenizer contradicts itself: pack the model again";
+    0x6A NO_PIECE "TextError::NoPiece" Nothing "a character has no token, and the tokenizer has none for bytes: leave it out";
+    0x6B TEXT_TOO_LONG "TextError::TooLong" Nothing "the text has more tokens than there is room for: give a shorter one, or pack with a larger `--context`";
+    0x6C NO_TEXT "TextError::Empty" Nothing "the text is empty, and the tokenizer has no token that begins one: give a text";
+    0x6D NO_LANGUAGE_MODEL "TextError::Model" Nothing "the model does not go from tokens to logits: load a language model";
+    0x6E LOGITS "TextError::Logits" Nothing "the model's logits are not numbers: its weights are damaged";
 }
 
 impl Fault {
@@ -294,6 +298,7 @@ impl RunError {
             RunError::InputMissing { input } => Code::at(number::INPUT_MISSING, input),
             RunError::PortType { port } => Code::at(number::PORT_TYPE, port),
             RunError::Corrupt { step } => Code::at(number::CORRUPT, step),
+            RunError::OutOfRange { step, .. } => Code::at(number::OUT_OF_RANGE, step),
             RunError::Cores { .. } => Code::of(number::RUN_CORES),
             RunError::Accelerator { step, fault } => Code::at(fault.cause(), step),
         }

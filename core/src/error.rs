@@ -2,12 +2,14 @@
 
 use core::fmt;
 
+#[cfg(feature = "error-text")]
 use crate::align::{ARENA_ALIGN, MODEL_ALIGN};
 use crate::kernels::table::KernelId;
 use crate::ops::fault::Fault;
 
-/// Why [`crate::Model::load`] refuses a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why [`crate::Model::load`] refuses a file. Steps, inputs and outputs of training are counted behind those of inference.
+#[cfg_attr(feature = "error-text", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum LoadError {
@@ -128,7 +130,8 @@ pub enum Lack {
 }
 
 /// Why a session cannot be opened on the memory it was given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "error-text", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum SessionError {
@@ -159,8 +162,9 @@ pub enum SessionError {
     MemoryTaken,
 }
 
-/// Why a run stops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a run stops. Steps of training are counted behind those of inference, as in [`LoadError`].
+#[cfg_attr(feature = "error-text", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum RunError {
@@ -192,6 +196,16 @@ pub enum RunError {
     Corrupt {
         /// The step.
         step: u32,
+    },
+    /// An index that was given as an input is out of its range: a token beyond the vocabulary, a position beyond the capacity or ahead of the lines that are
+    /// written. The run is over; the state is as the steps before this one left it.
+    OutOfRange {
+        /// The step that refused it.
+        step: u32,
+        /// The index.
+        index: i32,
+        /// Indices that there are, from 0.
+        count: u32,
     },
     /// The model is for more cores than it was to run on; nothing was run, and [`crate::Session::run`] takes one core.
     Cores {
@@ -242,6 +256,7 @@ pub enum AcceleratorFault {
     Npu,
 }
 
+#[cfg(feature = "error-text")]
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -322,6 +337,7 @@ impl fmt::Display for Lack {
     }
 }
 
+#[cfg(feature = "error-text")]
 impl fmt::Display for SessionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -346,6 +362,7 @@ impl fmt::Display for SessionError {
     }
 }
 
+#[cfg(feature = "error-text")]
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -359,6 +376,10 @@ impl fmt::Display for RunError {
                 "input or output {port} (inputs first) holds other numbers than were asked for"
             ),
             RunError::Corrupt { step } => write!(f, "step {step} changed since the model was loaded"),
+            RunError::OutOfRange { step, index, count } => write!(
+                f,
+                "step {step} was given index {index} of {count}, counted from 0: give a token of the vocabulary, and the next position or one before it"
+            ),
             RunError::Cores { needed, given } => {
                 write!(f, "the model is for {needed} cores, {given} run it: `run` takes one")
             }

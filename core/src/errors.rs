@@ -1,5 +1,6 @@
 //! One error that all others become.
 
+#[cfg(feature = "error-text")]
 use core::fmt;
 
 use crate::error::{LoadError, RunError, SessionError};
@@ -8,13 +9,16 @@ use crate::guard::Overrun;
 use crate::self_test::SelfTestError;
 #[cfg(feature = "slots")]
 use crate::slots::SlotError;
+#[cfg(feature = "text")]
+use crate::text::TextError;
 #[cfg(feature = "verify")]
 use crate::verify::VerifyError;
 
 macro_rules! errors {
     ($($(#[$condition:meta])* $variant:ident($error:ident), $about:literal;)*) => {
         /// Whatever the runtime refuses: `?` turns each of its errors into this one.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[cfg_attr(feature = "error-text", derive(Debug))]
+        #[derive(Clone, Copy, PartialEq, Eq)]
         #[cfg_attr(feature = "defmt", derive(defmt::Format))]
         #[non_exhaustive]
         pub enum Error {
@@ -28,6 +32,7 @@ macro_rules! errors {
             }
         }
 
+        #[cfg(feature = "error-text")]
         impl fmt::Display for Error {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self { $($(#[$condition])* Error::$variant(error) => error.fmt(f),)* }
@@ -55,6 +60,7 @@ errors! {
     SelfTest(SelfTestError), "The file's self-test is not passed.";
     #[cfg(feature = "verify")] Verify(VerifyError), "A signed file is not believed.";
     #[cfg(feature = "slots")] Slot(SlotError), "An update, or the slots, are refused.";
+    #[cfg(feature = "text")] Text(TextError), "Text is not encoded or generated.";
     #[cfg(feature = "guard")] Overrun(Overrun), "Something wrote behind an arena or the state.";
 }
 

@@ -3,6 +3,7 @@
 //! A session writes nothing outside what its model declares; what does is another part of the program, a DMA, a stack that grew into the arena.
 //! Checking costs a few instructions for each canary, so a program can do so after every run.
 
+#[cfg(feature = "error-text")]
 use core::fmt;
 use core::hint::black_box;
 
@@ -30,7 +31,8 @@ pub struct Guard<'s> {
 }
 
 /// Something wrote behind a memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "error-text", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Overrun {
@@ -164,6 +166,7 @@ fn split(memory: &mut [u8], needed: usize) -> Option<(&mut [u8], &mut [u8; CANAR
     Some((used, canary))
 }
 
+#[cfg(feature = "error-text")]
 impl fmt::Display for Overrun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

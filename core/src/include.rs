@@ -1,21 +1,23 @@
 //! Embedding models in a program.
 
-/// Embeds a model file as a module with types of its own, and links only the kernels that it needs.
+#[cfg(feature = "include")]
+mod compiled;
+
+/// Compiles a model file into a module with types of its own: its weights, and calls of the kernels that its steps take.
 ///
 /// `include_model!(mod kws = "kws.bin")` takes the path from the root of the package that it stands in, `include_model!(mod kws = env!("MODEL"))` and
-/// `concat!(env!("OUT_DIR"), "/kws.bin")` as `include_bytes!` does. The file is checked when the program is compiled: what it is, its version and length,
-/// that this build has its kernels, and up to 256 KiB its checksum, which load takes in any case.
+/// `concat!(env!("OUT_DIR"), "/kws.bin")` as `include_bytes!` does. The machine that compiles the program checks all of the file, as
+/// [`Model::load`](crate::Model::load) does on a device; what is wrong is an error of the compiler, with the file's name. A signature is not looked at.
 ///
 /// ```
 /// arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v2.bin");
 ///
-/// # fn main() -> Result<(), arenite::Error> {
-/// let mut session = mlp::session()?; // loads the model; its arena is a static of this program
+/// # fn main() {
+/// let mut session = mlp::session().unwrap(); // its arena is a static of this program
 /// let image: mlp::Input = [0.5; 64];
-/// let logits: &[f32; 10] = mlp::run(&mut session, &image)?;
+/// let logits: &[f32; 10] = mlp::run(&mut session, &image);
 /// let [(digit, _)] = arenite::top(logits);
 /// assert!(digit < 10);
-/// # Ok(())
 /// # }
 /// ```
 ///
@@ -23,17 +25,15 @@
 ///
 /// ```compile_fail,E0308
 /// # arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v2.bin");
-/// # fn f(session: &mut mlp::Session<'_>) -> Result<(), arenite::Error> {
-/// mlp::run(session, &[0.5f32; 63])?;
-/// # Ok(())
+/// # fn f(session: &mut mlp::Session<'_>) {
+/// mlp::run(session, &[0.5f32; 63]);
 /// # }
 /// ```
 ///
 /// ```compile_fail,E0308
 /// # arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v2.bin");
-/// # fn f(session: &mut mlp::Session<'_>) -> Result<(), arenite::Error> {
-/// mlp::run(session, &[0i8; 64])?;
-/// # Ok(())
+/// # fn f(session: &mut mlp::Session<'_>) {
+/// mlp::run(session, &[0i8; 64]);
 /// # }
 /// ```
 ///
@@ -41,26 +41,40 @@
 ///
 /// | item | what it is |
 /// | --- | --- |
-/// | `session()` | takes the module's own memory, loads the model and opens a session; the second time it is [`MemoryTaken`](crate::SessionError) |
-/// | `open(&mut Memory)`, `open_in(arena, state)` | the same in memory of yours, in slices of yours |
+/// | `session()` | opens a session in the module's own memory; `None` the second time |
+/// | `open(&mut Memory)`, `open_in(arenas, state)` | the same in memory of yours, in slices of yours, which are checked |
 /// | `run(&mut Session, inputs)` | sets inputs, runs, gives outputs: `&Input` and `&Output`; of several a tuple; of more than four `()`, see below |
-/// | `set_inputs`, `outputs` | the two ends of `run`, around [`Session::step`](crate::Session::step) |
-/// | `Session<'_>`, `Input`, `Inputs<'_>`, `Output`, `Outputs<'_>`, `Kernels` | types |
+/// | `set_inputs`, `outputs` | the two ends of `run`, around `Session::step` |
+/// | `Session<'_>`, `Input`, `Inputs<'_>`, `Output`, `Outputs<'_>` | types; the session has the methods of [`Session`](crate::Session) that read no file |
 /// | `Memory`, `Arena`, `ARENA_BYTES`, `STATE_BYTES` | what the model needs; `take()` gives the static `Memory` once |
+/// | `self_test(&mut Session)`, `verify_weights()` | the file's self-test (`pack --self-test`); whether the weights in flash are what they were |
 /// | `quantize(f32)`, `dequantize(…)` | to and from the elements of the first input and output; others by `INPUTS` and `OUTPUTS` |
 /// | `INPUTS`, `OUTPUTS`, `LABELS` | names, shapes, scales ([`Described`](crate::Described)); class labels (`pack --labels`) |
+///
+/// Of more than four inputs a run takes `()` and gives a `Result`: `set_values` sets each before it; of more than four outputs it gives `()`, and `values`
+/// finds each after it. A model whose arena lies in several regions has no one memory: `open_in` takes a slice for each.
+///
+/// # A file that is read when the program runs
+///
+/// `include_model!(mod kws = "kws.bin", loaded)` embeds the file as it is, and links the kernels that it needs and what loads it: for files that are replaced
+/// in the field, for several cores and accelerators, for language models and models that are trained, and canaries. Instead of the above
+///
+/// | item | what it is |
+/// | --- | --- |
+/// | `session()` | takes the module's own memory, loads the model and opens a session; the second time it is [`MemoryTaken`](crate::SessionError) |
+/// | `open`, `open_in(arena, state)`, `run`, `set_inputs`, `outputs` | as above, in a `Result` |
+/// | `Session<'_>`, `Kernels` | a [`Session`](crate::Session), and the kernels that it links |
 /// | `RECEIPT`, `load_with_receipt(…)`, `load_with_crc(…)` | a load without the checksum, and one by the chip's CRC unit |
 /// | `BYTES`, `load()`, `load_verified(…)` | the file, and the checked [`Model`](crate::Model), for sessions in other memory |
 ///
-/// Of more than four inputs or outputs a run takes and gives `()`: [`set_values`](crate::Session::set_values) sets each before it, and
-/// [`values`](crate::Session::values) finds each after it. A model whose arena lies in several regions has no one memory: `load()` it, and give
-/// [`Session::new`](crate::Session::new) a slice for each.
+/// The file is then checked in part when the program is compiled: what it is, its version and length, that this build has its kernels, and up to 256 KiB its
+/// checksum, which load takes in any case.
 #[macro_export]
 macro_rules! include_model {
-    ($visibility:vis mod $name:ident = $path:literal $(,)?) => {
-        $crate::include_model!($visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path));
+    ($visibility:vis mod $name:ident = $path:literal, loaded $(,)?) => {
+        $crate::include_model!($visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path), loaded);
     };
-    ($visibility:vis mod $name:ident = $path:expr $(,)?) => {
+    ($visibility:vis mod $name:ident = $path:expr, loaded $(,)?) => {
         #[allow(dead_code, missing_docs, unreachable_pub, unused_qualifications)]
         $visibility mod $name {
             static FILE: $crate::embed::File<{ include_bytes!($path).len() }> =
@@ -73,11 +87,40 @@ macro_rules! include_model {
             $crate::__load_verified!();
         }
     };
+    ($visibility:vis mod $name:ident = $path:literal $(,)?) => {
+        $crate::include_model!($visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path));
+    };
+    ($visibility:vis mod $name:ident = $path:expr $(,)?) => {
+        #[allow(dead_code, missing_docs, unreachable_pub, unused_imports, unused_qualifications, clippy::all)]
+        $visibility mod $name {
+            $crate::__include! { [$path] }
+        }
+    };
     ($path:literal) => {
         $crate::include_model!(pub mod model = $path);
     };
     ($path:expr) => {
         $crate::include_model!(pub mod model = $path);
+    };
+}
+
+/// Asks the procedural macro, where the build has it.
+#[cfg(feature = "include")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __include {
+    ($($what:tt)+) => { $crate::__compile! { [$crate] $($what)+ } };
+}
+
+#[cfg(not(feature = "include"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __include {
+    ($($what:tt)+) => {
+        compile_error!(
+            "arenite's feature `include`, which compiles models, is off: turn it on, or say `loaded` behind the path: \
+             include_model!(mod net = \"net.bin\", loaded)"
+        );
     };
 }
 
@@ -90,15 +133,16 @@ macro_rules! include_model {
 /// let mut kws = models::kws::open_in(arena.bytes(), &mut [])?;
 /// ```
 ///
-/// The text behind `=` is the model's name in the bundle. `BYTES` is the file, `ARENA_BYTES` and `Arena` serve all that are named.
+/// The text behind `=` is the model's name in the bundle. `ARENA_BYTES` and `Arena` serve all that are named; equal weights are linked once. With `, loaded`
+/// behind the path the models are read when the program runs, and `BYTES` is the file.
 #[macro_export]
 macro_rules! include_bundle {
-    ($visibility:vis mod $name:ident = $path:literal $(, $model:ident = $entry:literal)+ $(,)?) => {
+    ($visibility:vis mod $name:ident = $path:literal, loaded $(, $model:ident = $entry:literal)+ $(,)?) => {
         $crate::include_bundle!(
-            $visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path) $(, $model = $entry)+
+            $visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path), loaded $(, $model = $entry)+
         );
     };
-    ($visibility:vis mod $name:ident = $path:expr $(, $model:ident = $entry:literal)+ $(,)?) => {
+    ($visibility:vis mod $name:ident = $path:expr, loaded $(, $model:ident = $entry:literal)+ $(,)?) => {
         #[allow(dead_code, missing_docs, unreachable_pub, unused_qualifications)]
         $visibility mod $name {
             static FILE: $crate::embed::File<{ include_bytes!($path).len() }> =
@@ -122,6 +166,19 @@ macro_rules! include_bundle {
                     $crate::__model!($crate::embed::entry(&super::FILE.0, $entry));
                 }
             )+
+        }
+    };
+    ($visibility:vis mod $name:ident = $path:literal $(, $model:ident = $entry:literal)+ $(,)?) => {
+        $crate::include_bundle!(
+            $visibility mod $name = concat!(env!("CARGO_MANIFEST_DIR"), "/", $path) $(, $model = $entry)+
+        );
+    };
+    ($visibility:vis mod $name:ident = $path:expr $(, $model:ident = $entry:literal)+ $(,)?) => {
+        #[allow(dead_code, missing_docs, unreachable_pub, unused_imports, unused_qualifications, clippy::all)]
+        $visibility mod $name {
+            $crate::__include! { [$path] [$($model = $entry),+] }
+
+            $crate::__arena!();
         }
     };
 }

@@ -4,15 +4,14 @@
 //! state.
 //!
 //! ```
-//! // What `pack` wrote; the path is from the package's root. Only the kernels that this model needs are linked.
+//! // What `pack` wrote; the path is from the package's root. The file is checked when the program is compiled; what is left are its weights, and calls.
 //! arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v2.bin");
 //!
-//! # fn main() -> Result<(), arenite::Error> {
-//! let mut session = mlp::session()?; // loads it into memory of this program, once
-//! let logits: &[f32; 10] = mlp::run(&mut session, &[0.5; 64])?;
+//! # fn main() {
+//! let mut session = mlp::session().unwrap(); // in memory of this program, once
+//! let logits: &[f32; 10] = mlp::run(&mut session, &[0.5; 64]);
 //! let [(digit, _)] = arenite::top(logits);
 //! # assert!(digit < 10);
-//! # Ok(())
 //! # }
 //! ```
 //!
@@ -40,6 +39,8 @@
 //! - [`blob`]: the file. [`Model::load`] checks all of it: the one trust boundary.
 //! - [`bundle`]: several files in one, sharing an arena.
 //! - [`signed`]: the envelope of a signed file; the feature `verify` believes it only where the signature is right.
+//! - `compiled`: sessions of models that [`include_model!`] has compiled. The crates `arenite-include`, its macro, and `arenite-checks`, the sources of this
+//!   one for the machine that compiles, check the file.
 //! - [`session`]: [`Session`] walks the steps; [`cycles`] counts what they take, by the core's own counter.
 //!
 //! No file imports another one that imports it, in whatever many steps.
@@ -49,10 +50,13 @@
 //! runs out of its operands all the same, because the file changed under it, returns `None`, which a session reports as
 //! [`RunError::Corrupt`].
 //!
-//! **Features**, all off by default: `dsp` for Cortex-M4, M7 and other cores with Arm's DSP extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
+//! **Features**, all off by default but `include`, with which [`include_model!`] compiles models, and `error-text`, without which errors print their number
+//! alone ([`codes`]): `dsp` for Cortex-M4, M7 and other cores with Arm's DSP
+//! extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
 //! `rvv` for RISC-V cores with vectors, `sme` for AArch64 cores with outer products,
-//! `verify` for signed files, `guard` for canaries behind arenas and state, `defmt` for log formatting, `slots` for updates in two
-//! slots of a flash, `events-defmt` and `events-log` for an event a step, `testkit`, `testkit-small` and `testkit-registers` for generated cases of the
+//! `text` for tokenizers and generated text, `verify` for signed files, `guard` for canaries behind arenas and state, `defmt` for log formatting,
+//! `slots` for updates in two slots of a flash, `events-defmt` and `events-log` for an event a step, `testkit`, `testkit-small` and
+//! `testkit-registers` for generated cases of the
 //! kernels,
 //! `cores` for models of several cores, `accelerators` for models of which an accelerator runs steps, `ethos-u` for models with commands for such an NPU,
 //! `critical-section` and `portable-atomic` for cores without compare-and-swap, `pack` for packers.
@@ -79,6 +83,9 @@ pub mod bundle;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod cells;
 pub mod codes;
+#[cfg(feature = "include")]
+#[doc(hidden)]
+pub mod compiled;
 #[cfg(feature = "cores")]
 #[allow(unsafe_code)]
 pub mod cores;
@@ -106,6 +113,8 @@ mod memory;
 mod once;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod ops;
+#[cfg(any(not(feature = "error-text"), test))]
+mod printed;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod quant;
 pub mod self_test;
@@ -117,6 +126,8 @@ mod target;
 mod tensor;
 #[cfg(feature = "testkit")]
 pub mod testkit;
+#[cfg(feature = "text")]
+pub mod text;
 mod trusted;
 pub mod typed;
 #[cfg(feature = "verify")]
@@ -124,6 +135,11 @@ pub mod verify;
 
 #[cfg(feature = "accelerators")]
 pub use accelerators::{Accelerator, Job, JobOperand, JobParts, Poll};
+/// The procedural macro behind [`include_model!`].
+#[cfg(feature = "include")]
+#[doc(hidden)]
+pub use arenite_include::compile as __compile;
+
 pub use align::{ARENA_ALIGN, MODEL_ALIGN};
 #[cfg(any(feature = "pack", feature = "accelerators"))]
 pub use arena::Access;

@@ -4,6 +4,7 @@
 //! Kernels for integers compute the same bits on every core, so one wrong bit of such an output comes from a core, a memory or a build that computes
 //! wrongly. Sums of f32 round differently from core to core; there values are compared.
 
+#[cfg(feature = "error-text")]
 use core::fmt;
 
 use crate::blob::Model;
@@ -21,7 +22,8 @@ pub const F32_TOLERANCE: f32 = 1e-4;
 const DIGEST: usize = 4;
 
 /// Why a self-test is not passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "error-text", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum SelfTestError {
@@ -61,47 +63,95 @@ impl<K: Kernels + Copy> Model<'_, K> {
     /// # Errors
     /// See [`SelfTestError`].
     pub fn self_test_with<'s>(&self, arenas: impl Into<Arenas<'s>>, state: &'s mut [u8]) -> Result<u32, SelfTestError> {
-        let test = self.parts().self_test();
-        if test.is_empty() {
-            return Err(SelfTestError::Missing);
-        }
-        let (count, mut rest) = test.split_first_chunk().ok_or(SelfTestError::Malformed)?;
-        let count = u32::from_le_bytes(*count);
         let mut session = Session::new(*self, arenas, state).map_err(SelfTestError::Session)?;
-        for run in 0..count {
-            // A run takes at least a byte of the file, so that no count makes the test longer than its file.
-            let before = rest.len();
-            for index in 0..self.parts().inputs() {
-                let len = session.input_mut(index).map_err(SelfTestError::Run)?.len();
-                let input = take(&mut rest, len)?;
-                session.set_input(index, input).map_err(SelfTestError::Run)?;
-            }
-            session.run().map_err(SelfTestError::Run)?;
-            for index in 0..self.parts().outputs() {
-                let found = session.output(index).map_err(SelfTestError::Run)?;
-                let dtype = self.output(index).ok_or(SelfTestError::Malformed)?.dtype;
-                let different = match dtype {
-                    DType::F32 => different_value(take(&mut rest, found.len())?, found),
-                    _ => different_digest(take(&mut rest, DIGEST)?, found),
-                };
-                if let Some([expected, found]) = different {
-                    return Err(SelfTestError::Output {
-                        run,
-                        output: index as u32,
-                        expected,
-                        found,
-                    });
-                }
-            }
-            if rest.len() == before {
-                return Err(SelfTestError::Malformed);
+        passed(self.parts().self_test(), &mut session)
+    }
+}
+
+/// A session that a test can be run in.
+pub(crate) trait Tested {
+    /// Numbers of inputs and outputs.
+    fn ports(&self) -> [usize; 2];
+    /// Element type of an output.
+    fn output_type(&self, index: usize) -> Option<DType>;
+    /// As the session's.
+    fn input_mut(&mut self, index: usize) -> Result<&mut [u8], RunError>;
+    /// As the session's.
+    fn set_input(&mut self, index: usize, bytes: &[u8]) -> Result<(), RunError>;
+    /// As the session's.
+    fn run(&mut self) -> Result<(), RunError>;
+    /// As the session's.
+    fn output(&self, index: usize) -> Result<&[u8], RunError>;
+}
+
+impl<K: Kernels> Tested for Session<'_, '_, K> {
+    fn ports(&self) -> [usize; 2] {
+        let parts = self.model().parts();
+        [parts.inputs(), parts.outputs()]
+    }
+
+    fn output_type(&self, index: usize) -> Option<DType> {
+        self.model().output(index).map(|port| port.dtype)
+    }
+
+    fn input_mut(&mut self, index: usize) -> Result<&mut [u8], RunError> {
+        self.input_mut(index)
+    }
+
+    fn set_input(&mut self, index: usize, bytes: &[u8]) -> Result<(), RunError> {
+        self.set_input(index, bytes)
+    }
+
+    fn run(&mut self) -> Result<(), RunError> {
+        self.run()
+    }
+
+    fn output(&self, index: usize) -> Result<&[u8], RunError> {
+        self.output(index)
+    }
+}
+
+/// Runs a test in a session whose state has its initial value.
+pub(crate) fn passed(test: &[u8], session: &mut impl Tested) -> Result<u32, SelfTestError> {
+    if test.is_empty() {
+        return Err(SelfTestError::Missing);
+    }
+    let (count, mut rest) = test.split_first_chunk().ok_or(SelfTestError::Malformed)?;
+    let count = u32::from_le_bytes(*count);
+    let [inputs, outputs] = session.ports();
+    for run in 0..count {
+        // A run takes at least a byte of the file, so that no count makes the test longer than its file.
+        let before = rest.len();
+        for index in 0..inputs {
+            let len = session.input_mut(index).map_err(SelfTestError::Run)?.len();
+            let input = take(&mut rest, len)?;
+            session.set_input(index, input).map_err(SelfTestError::Run)?;
+        }
+        session.run().map_err(SelfTestError::Run)?;
+        for index in 0..outputs {
+            let found = session.output(index).map_err(SelfTestError::Run)?;
+            let dtype = session.output_type(index).ok_or(SelfTestError::Malformed)?;
+            let different = match dtype {
+                DType::F32 => different_value(take(&mut rest, found.len())?, found),
+                _ => different_digest(take(&mut rest, DIGEST)?, found),
+            };
+            if let Some([expected, found]) = different {
+                return Err(SelfTestError::Output {
+                    run,
+                    output: index as u32,
+                    expected,
+                    found,
+                });
             }
         }
-        if rest.is_empty() && count > 0 {
-            Ok(count)
-        } else {
-            Err(SelfTestError::Malformed)
+        if rest.len() == before {
+            return Err(SelfTestError::Malformed);
         }
+    }
+    if rest.is_empty() && count > 0 {
+        Ok(count)
+    } else {
+        Err(SelfTestError::Malformed)
     }
 }
 
@@ -140,6 +190,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
     bytes.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word))
 }
 
+#[cfg(feature = "error-text")]
 impl fmt::Display for SelfTestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

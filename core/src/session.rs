@@ -9,9 +9,10 @@ use crate::blob::{Model, Records};
 use crate::error::AcceleratorFault;
 use crate::error::{RunError, SessionError};
 use crate::events;
-use crate::kernels::table::{All, Kernels, run_step};
+use crate::kernels::table::{All, Kernels, has_indexed, refused_index, run_step};
 #[cfg(feature = "accelerators")]
 use crate::kernels::table::{KernelId, is_built};
+use crate::ops::position::OutOfRange;
 
 /// The caller's arenas, one slice for each region of the model.
 #[derive(Debug, Default)]
@@ -217,7 +218,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// Runs one step.
     ///
     /// # Errors
-    /// [`RunError::InputMissing`] before the first step; [`RunError::Corrupt`].
+    /// [`RunError::InputMissing`] before the first step; [`RunError::OutOfRange`] for an index among the inputs; [`RunError::Corrupt`].
     pub fn step(&mut self) -> Result<Progress, RunError> {
         self.begin()?;
         let step = self.next;
@@ -254,7 +255,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
                     if let Some((id, _)) = record.filter(|&(id, _)| !is_built(id) || id == KernelId::EthosU as u8) {
                         return Err(self.elsewhere(step, id));
                     }
-                    return Err(self.corrupt(step));
+                    return Err(self.failed(step));
                 }
                 self.next = step + 1;
             }
@@ -307,7 +308,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// Ends such a run: all steps are done, or this one failed.
     ///
     /// # Errors
-    /// [`RunError::Corrupt`].
+    /// [`RunError::OutOfRange`], [`RunError::Corrupt`].
     #[cfg(feature = "cores")]
     pub(crate) fn end_shared(&mut self, failed: Option<u32>) -> Result<(), RunError> {
         match failed {
@@ -316,7 +317,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
                 self.end(self.next);
                 Ok(())
             }
-            Some(step) => Err(self.corrupt(step)),
+            Some(step) => Err(self.failed(step)),
         }
     }
 
@@ -326,7 +327,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         self.give_up();
         match KernelId::from_u8(kernel) {
             Some(_) => RunError::Accelerator {
-                step,
+                step: self.in_file(step),
                 fault: AcceleratorFault::Needed,
             },
             None => self.corrupt(step),
@@ -340,12 +341,50 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         self.missing = all_inputs(&self.model);
     }
 
+    /// The run is over at this step: it refuses an index that it was given, or is not what was checked.
+    fn failed(&mut self, step: u32) -> RunError {
+        // Where no kernel has an index, no function wants the session in memory for this.
+        if !const { has_indexed::<K>() } {
+            return self.corrupt(step);
+        }
+        match self.refused(step) {
+            Some(OutOfRange { index, count }) => {
+                self.rest = None;
+                self.missing = all_inputs(&self.model);
+                let step = self.in_file(step);
+                RunError::OutOfRange { step, index, count }
+            }
+            None => self.corrupt(step),
+        }
+    }
+
+    /// The index that this step refuses, if it has one. By itself, so that its record and memories are in no other frame.
+    #[cold]
+    #[inline(never)]
+    fn refused(&mut self, step: u32) -> Option<OutOfRange> {
+        let (id, params) = self.model.steps().nth(step as usize)??;
+        let [a, b, c, d] = &mut self.regions;
+        let mem = Mem {
+            regions: [cells(a), cells(b), cells(c), cells(d)],
+            state: cells(self.state),
+            weights: self.model.weights(),
+            rounding: self.rounding,
+        };
+        refused_index::<K>(id, params, &mem)
+    }
+
     /// The run is over: this step is not what was checked.
     fn corrupt(&mut self, step: u32) -> RunError {
         events::corrupt(step);
         self.rest = None;
         self.missing = all_inputs(&self.model);
+        let step = self.in_file(step);
         RunError::Corrupt { step }
+    }
+
+    /// The number by which errors name a step of the list that runs: those of training are counted behind those of inference.
+    fn in_file(&self, step: u32) -> u32 {
+        self.model.parts().first_step().saturating_add(step)
     }
 
     /// Runs all remaining steps.
@@ -370,6 +409,26 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// The memories: arenas, and the state.
     pub(crate) fn memories(&self) -> (&[&'s mut [u8]; MAX_REGIONS], &[u8]) {
         (&self.regions, self.state)
+    }
+
+    /// Goes on with the steps of training, over the same arena and state; a run that is under way is given up, and inputs are to be set anew. `None` for a
+    /// file without such steps, where nothing changes.
+    #[cfg(feature = "training")]
+    pub fn turn_to_training(&mut self) -> Option<()> {
+        self.turn_to(self.model.training()?);
+        Some(())
+    }
+
+    /// Goes on with the steps of inference, likewise.
+    #[cfg(feature = "training")]
+    pub fn turn_to_inference(&mut self) {
+        self.turn_to(self.model.inference());
+    }
+
+    #[cfg(feature = "training")]
+    fn turn_to(&mut self, model: Model<'m, K>) {
+        (self.missing, self.rest, self.next) = (all_inputs(&model), None, 0);
+        self.model = model;
     }
 
     /// The model.

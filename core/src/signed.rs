@@ -1,6 +1,6 @@
 //! The envelope of a signed file: a header of fixed offsets before the model or the bundle, which it leaves as it is. Specified in `docs/format.md`.
 //!
-//! This module trusts nothing and verifies nothing; that is [`crate::verify()`], behind the feature `verify`.
+//! This module trusts nothing and verifies nothing; that is `verify()`, behind the feature `verify`.
 
 /// Bytes of the envelope; the model or the bundle follows.
 pub const SIGNED_HEADER: usize = 128;

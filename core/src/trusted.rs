@@ -9,7 +9,7 @@ use core::cell::Cell;
 
 use crate::fields::Fields;
 
-/// Number of times that load looks at each byte of the weights and of the steps again, at most. Of a step that it passes in a search, four bytes take no longer
+/// Number of times that load looks at each byte of the weights and of all steps again, at most. Of a step that it passes in a search, four bytes take no longer
 /// than one of the weights.
 const AGAIN: u32 = 16;
 
@@ -51,6 +51,16 @@ pub(crate) enum Before {
     Shared,
 }
 
+/// Result of the checks of one list of steps, which those of the file's next list go on with.
+#[cfg(feature = "training")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// End of the weights that any step was checked with.
+    end: u32,
+    /// Bytes that may still be looked at again.
+    left: u32,
+}
+
 /// Constants checked so far.
 #[derive(Debug)]
 pub(crate) struct Trusted<'a> {
@@ -81,6 +91,23 @@ impl<'a> Trusted<'a> {
             bytes: Cell::new(0),
             budget: Cell::new(bytes.saturating_mul(AGAIN)),
         }
+    }
+
+    /// Result of the checks so far.
+    #[cfg(feature = "training")]
+    pub(crate) fn seen(&self) -> Seen {
+        Seen {
+            end: self.end.get(),
+            left: self.budget.get(),
+        }
+    }
+
+    /// Goes on behind another list of the same weights: the budget is what that one left, and its part for these steps.
+    #[cfg(feature = "training")]
+    pub(crate) fn go_on(&self, seen: Seen) {
+        let steps = (self.steps.len() as u32).saturating_mul(AGAIN);
+        self.end.set(seen.end);
+        self.budget.set(seen.left.saturating_add(steps));
     }
 
     /// Begins with a step.
@@ -252,6 +279,25 @@ mod tests {
         assert_eq!(shared(3, 0), (Before::No, 0));
         let trusted = Trusted::new(&[0; 100], STEPS);
         assert_eq!(trusted.budget.get(), 16 * (100 + STEPS.len() as u32));
+    }
+
+    /// Both lists together look at no more than 16 times the bytes of the weights and of their steps again.
+    #[test]
+    #[cfg(feature = "training")]
+    fn a_second_list_goes_on_with_the_budget_of_the_first() {
+        let first = Trusted::new(&[0; 100], STEPS);
+        assert_eq!(before(&first, 0, &[(0, 60)]), Before::No);
+        assert_eq!(before(&first, 1, &[(0, 50)]), Before::No);
+        let left = first.budget.get();
+        assert!(left < 16 * (100 + STEPS.len() as u32) - 50, "{left}");
+        let second = Trusted::new(&[0; 100], STEPS);
+        second.go_on(first.seen());
+        assert_eq!(second.budget.get(), left + 16 * STEPS.len() as u32);
+        // What the first has looked at is not new to the second, and what lies behind it is.
+        assert_eq!(before(&second, 1, &[(60, 40)]), Before::No);
+        assert_eq!(second.budget.get(), left + 16 * STEPS.len() as u32);
+        second.budget.set(0);
+        assert_eq!(before(&second, 2, &[(10, 10)]), Before::Shared);
     }
 
     #[test]

@@ -9,9 +9,13 @@ use crate::session::Session;
 use crate::tensor::DType;
 
 /// An element of inputs and outputs.
-pub trait Number: Element + PartialOrd {
+pub trait Number: Element + PartialOrd + 'static {
     /// The type in the model.
     const DTYPE: DType;
+
+    /// Zeros.
+    #[doc(hidden)]
+    fn zeros<const LEN: usize>() -> &'static [Self; LEN];
 
     /// The stored number nearest to a real one (halves away from zero), within what the type holds; `scale` 0 where it is not quantised.
     fn stored(real: f32, scale: f32, zero_point: i32) -> Self;
@@ -34,6 +38,10 @@ macro_rules! numbers {
     ($($number:ident $dtype:ident;)*) => {$(
         impl Number for $number {
             const DTYPE: DType = DType::$dtype;
+
+            fn zeros<const LEN: usize>() -> &'static [Self; LEN] {
+                &[0; LEN]
+            }
 
             fn stored(real: f32, scale: f32, zero_point: i32) -> Self {
                 // Casts saturate.
@@ -70,6 +78,10 @@ numbers! {
 
 impl Number for f32 {
     const DTYPE: DType = DType::F32;
+
+    fn zeros<const LEN: usize>() -> &'static [Self; LEN] {
+        &[0.0; LEN]
+    }
 
     fn stored(real: f32, _: f32, _: i32) -> Self {
         real
@@ -115,7 +127,7 @@ impl<K: Kernels> Session<'_, '_, K> {
     }
 }
 
-fn holds<T: Number>(dtype: DType) -> bool {
+pub(crate) fn holds<T: Number>(dtype: DType) -> bool {
     T::DTYPE as u8 == dtype as u8 || (dtype as u8 == DType::Bool as u8 && T::DTYPE as u8 == DType::U8 as u8)
 }
 
@@ -258,6 +270,23 @@ impl Described {
         scale: 0.0,
         zero_point: 0,
     };
+
+    /// A description, of at most [`MAX_RANK`] extents.
+    #[doc(hidden)]
+    pub const fn new(name: &'static str, dtype: DType, shape: &[u32], scale: f32, zero_point: i32) -> Self {
+        let mut described = Self {
+            name,
+            dtype,
+            scale,
+            zero_point,
+            ..Self::NONE
+        };
+        while described.rank < shape.len() && described.rank < MAX_RANK {
+            described.extents[described.rank] = shape[described.rank];
+            described.rank += 1;
+        }
+        described
+    }
 
     /// Extents, outermost first.
     pub fn shape(&self) -> &[u32] {

@@ -2,6 +2,7 @@
 //!
 //! Ed25519 (RFC 8032), verified strictly: no key of small order, no second encoding of a point or a scalar.
 
+#[cfg(feature = "error-text")]
 use core::fmt;
 
 use ed25519_dalek::{Signature, VerifyingKey};
@@ -39,7 +40,8 @@ pub struct Verified<'a> {
 }
 
 /// Why a file is not believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "error-text", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum VerifyError {
@@ -173,6 +175,7 @@ impl<'a> Bundle<'a> {
     }
 }
 
+#[cfg(feature = "error-text")]
 impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

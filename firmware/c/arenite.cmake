@@ -7,6 +7,7 @@
 # The triple goes with the compiler's options: thumbv7em-none-eabihf with -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16, for example. docs/features.md
 # says which triple and which features (dsp, mve) a core has. With MODELS the library has the kernels of these models and no others; without, all.
 set(ARENITE_C_DIR ${CMAKE_CURRENT_LIST_DIR})
+include(${CMAKE_CURRENT_LIST_DIR}/cmake/core.cmake)
 
 function(arenite_library name triple)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "FEATURES;MODELS")

@@ -29,7 +29,12 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
     fs::write(out.join("memory.x"), board.memory_x()).expect("OUT_DIR is writable");
     println!("cargo:rustc-link-search={}", out.display());
+    if env::var("CARGO_CFG_TARGET_ARCH").as_deref() != Ok("arm") {
+        return;
+    }
     // The gate is never loaded and takes what layout the linker gives it.
-    println!("cargo:rustc-link-arg-bin=footprint=-Tlink.x");
-    println!("cargo:rustc-link-arg-bin=footprint=--nmagic");
+    for program in ["footprint", "compiled", "printing", "start"] {
+        println!("cargo:rustc-link-arg-bin={program}=-Tlink.x");
+        println!("cargo:rustc-link-arg-bin={program}=--nmagic");
+    }
 }

@@ -2,8 +2,9 @@
 
 #[cfg(few_kernels)]
 use arenite::KernelId::{
-    Compare, Gather, IntWinogradConv2dS8, L2NormS8, LocallyConnectedF32, LrnF32, LstmF32, LstmInt, SignalOverlapAdd,
-    SignalWindow, SpecialBinaryF32, SpecialF32, SvdfF32, W8Conv2dF32,
+    AttentionF32, Compare, EmbeddingW8, Gather, IntWinogradConv2dS8, L2NormS8, LocallyConnectedF32, LrnF32, LstmF32,
+    LstmInt, SignalOverlapAdd, SignalWindow, SpecialBinaryF32, SpecialF32, SquaredErrorF32, SvdfF32, TrainedConv2dF32,
+    W8Conv2dF32,
 };
 #[cfg(few_kernels)]
 use arenite::KernelSet;
@@ -14,7 +15,7 @@ pub use arenite::All as Linked;
 
 /// All but those that 256 KiB of flash have no room for: front ends for audio, comparisons, choices, remainders, quotients and products of activations,
 /// weights of few bits, detections, rows divided by their length, Winograd convolutions, LSTMs; of f32 special functions and powers, SVDF,
-/// locally connected layers and response normalisation.
+/// locally connected layers and response normalisation; language models and training.
 /// A model with one of them is refused at load, by its name.
 #[cfg(few_kernels)]
 #[derive(Debug)]
@@ -32,6 +33,8 @@ impl arenite::Kernels for Linked {
         .without(SvdfF32 as u8, SvdfF32 as u8)
         .without(LocallyConnectedF32 as u8, LocallyConnectedF32 as u8)
         .without(LrnF32 as u8, LrnF32 as u8)
+        .without(AttentionF32 as u8, EmbeddingW8 as u8)
+        .without(TrainedConv2dF32 as u8, SquaredErrorF32 as u8)
         .without(SpecialBinaryF32 as u8, SpecialBinaryF32 as u8);
 }
 

@@ -11,17 +11,21 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 /// Files and folders of the checkout that a build for a board reads, and the plugin that counts for qemu.
-const SOURCES: [&str; 20] = [
+const SOURCES: [&str; 24] = [
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "core/Cargo.toml",
     "core/build.rs",
+    "core/checks",
+    "core/include",
     "core/src",
     "firmware/.cargo/config.toml",
     "firmware/Cargo.lock",
     "firmware/Cargo.toml",
     "firmware/build.rs",
-    "firmware/c",
+    "firmware/c/Cargo.toml",
+    "firmware/c/build.rs",
+    "firmware/c/src",
     "firmware/footprint",
     "firmware/link",
     "firmware/protocol",

@@ -30,7 +30,7 @@ pub use arenite_graph::{
     Error, ErrorKind, Result, accelerator, error, files, graph, metadata, model, program, report, stage, weights,
 };
 pub use arenite_import as import;
-pub use arenite_plan::{channels, emit, lower, memory, passes};
+pub use arenite_plan::{channels, emit, gradient, lower, memory, passes};
 pub use arenite_quantise::{compare, pairs, preprocess, quantize, samples};
 
 use arenite_graph::spelling;

@@ -42,7 +42,7 @@ impl Archive {
                 }
             )*};
         }
-        try_type!(i8 u8 i16 i32 u32 i64 u64 f32 bool);
+        try_type!(i8 u8 i16 i32 u32 i64 u64 f32 f64 bool);
         panic!("{key} is of no known type");
     }
 }
@@ -60,7 +60,7 @@ macro_rules! little_endian {
         }
     )*};
 }
-little_endian!(i8 u8 i16 i32 u32 i64 u64 f32);
+little_endian!(i8 u8 i16 i32 u32 i64 u64 f32 f64);
 
 impl LittleEndian for bool {
     fn little_endian(self) -> Vec<u8> {

@@ -18,6 +18,7 @@ pub mod properties;
 pub mod record;
 pub mod tflite_file;
 pub mod tflite_made;
+pub mod training;
 pub mod typed;
 pub mod variants;
 pub mod wire;

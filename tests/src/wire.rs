@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::{Debug, Write as _};
 
 use arenite::kernels::table::{OperatorVisitor, visit_operators};
+use arenite::ops::activation_grad::Activated;
 use arenite::ops::binary::{BinaryOp, SpecialBinaryOp};
 use arenite::ops::compare::Comparison;
 use arenite::ops::detections::Suppression;
@@ -110,9 +111,9 @@ fn trace<T: DeserializeOwned>() -> (Format, Registry) {
             $(tracer.trace_type::<$enumeration>(&samples).unwrap_or_else(|e| named(e));)*
         };
     }
-    variants!(DType BinaryOp SpecialBinaryOp UnaryOp SpecialOp IntOp SpecialIntOp Comparison Form Reduction Interpolation SoftmaxKind Suppression);
+    variants!(DType BinaryOp SpecialBinaryOp UnaryOp SpecialOp IntOp SpecialIntOp Comparison Form Reduction Interpolation SoftmaxKind Suppression Activated);
     let mut registry = tracer.registry().unwrap_or_else(|e| named(e));
-    // What was only asked for its variants goes.
+    // Types that were only asked for their variants go.
     let (mut kept, mut held) = (Vec::new(), Vec::new());
     let note = |format: &Format, held: &mut Vec<String>| {
         if let Format::TypeName(name) = format {

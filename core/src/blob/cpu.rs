@@ -76,7 +76,7 @@ impl Cpu {
         if self.lacks == 0 {
             return Ok(());
         }
-        for (step, record) in (0..).zip(parts.steps()) {
+        for (step, record) in (parts.first_step()..).zip(parts.steps()) {
             let kernel = record.and_then(|(kernel, _)| KernelId::from_u8(kernel));
             let missing = |kernel: &KernelId| kernel.backend().available() && !self.has(kernel.backend());
             if let Some(kernel) = kernel.filter(missing) {

@@ -46,6 +46,8 @@ pub struct Header {
     pub self_test: Section,
     pub labels: Section,
     pub cores: Section,
+    pub tokenizer: Section,
+    pub training: Section,
 }
 
 /// A part of the file.
@@ -95,6 +97,8 @@ impl Header {
             self_test: section(file, field::SELF_TEST),
             labels: section(file, field::LABELS),
             cores: tabled(whole, Kind::Cores),
+            tokenizer: tabled(whole, Kind::Tokenizer),
+            training: tabled(whole, Kind::Training),
         }
     }
 }
@@ -144,7 +148,7 @@ pub(crate) const fn unknown_kind(file: &[u8]) -> Option<u32> {
     let mut at = HEADER_BYTES;
     while at < half(file, field::HEADER_LEN) as usize {
         let kind = word(file, at);
-        if kind != Kind::Cores as u32 {
+        if kind != Kind::Cores as u32 && kind != Kind::Tokenizer as u32 && kind != Kind::Training as u32 {
             return Some(kind);
         }
         at += ROW_BYTES;
@@ -166,12 +170,16 @@ pub(crate) const fn is_table_right(file: &[u8]) -> bool {
     true
 }
 
-/// A kind of sections that stand in the table. Numbers are kept for ever.
+/// A kind of sections that stand in the table, and in the upper half the section's number where a file may have several. Numbers are kept for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u16)]
+#[repr(u32)]
 pub(crate) enum Kind {
     /// The core of each step.
     Cores = 1,
+    /// The pieces of a text, and how they are joined.
+    Tokenizer = 4,
+    /// List 1 of steps: those of training.
+    Training = 0x1_0002,
 }
 
 /// The section of this kind; empty at 0 where the table has none.

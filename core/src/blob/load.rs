@@ -15,6 +15,8 @@ use crate::kernels::table::KernelId;
 #[cfg(feature = "accelerators")]
 use crate::kernels::table::is_built;
 use crate::ops::fault::Fault;
+#[cfg(feature = "training")]
+use crate::trusted::Seen;
 
 /// [`check_step`](crate::kernels::table::check_step) for a set of kernels.
 pub(super) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
@@ -22,10 +24,42 @@ pub(super) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Faul
 /// Checks what is in a file whose bytes are as they were written, or were not looked at: the checks are the same, and trust nothing.
 pub(super) fn check_parts(parts: Parts<'_>, check_step: CheckStep) -> Result<Parts<'_>, LoadError> {
     check_accelerator(parts)?;
+    #[cfg(feature = "training")]
+    {
+        let seen = check_list(parts, None, check_step)?;
+        check_training(parts, seen, check_step)?;
+    }
+    #[cfg(not(feature = "training"))]
+    {
+        let bounds = bounds_of(parts);
+        check_steps(parts, &bounds, check_step)?;
+        check_ports(parts, &bounds)?;
+    }
+    Ok(parts)
+}
+
+/// Checks a list of steps and its ports: `seen` is the result of the list before it, whose budget it goes on with.
+// Where there are two lists, the bounds of one do not lie below the checks of the other.
+#[cfg(feature = "training")]
+#[inline(never)]
+fn check_list(parts: Parts<'_>, seen: Option<Seen>, check_step: CheckStep) -> Result<Seen, LoadError> {
     let bounds = bounds_of(parts);
+    if let Some(seen) = seen {
+        bounds.trusted.go_on(seen);
+    }
     check_steps(parts, &bounds, check_step)?;
     check_ports(parts, &bounds)?;
-    Ok(parts)
+    Ok(bounds.trusted.seen())
+}
+
+/// Checks the steps of training, where there are any, in the same way: behind the file's own, whose memory they share.
+#[cfg(feature = "training")]
+fn check_training(parts: Parts<'_>, seen: Seen, check_step: CheckStep) -> Result<(), LoadError> {
+    match parts.training() {
+        Some(training) => check_list(training, Some(seen), check_step).map(|_| ()),
+        None if parts.has_training() => Err(LoadError::Header),
+        None => Ok(()),
+    }
 }
 
 /// A function of its own, so that the stack of the steps' checks does not lie below what this one takes.
@@ -108,7 +142,8 @@ fn check_cores(parts: Parts<'_>) -> Result<&[u8], LoadError> {
 }
 
 fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) -> Result<(), LoadError> {
-    let mut step = 0;
+    let first = sections.first_step();
+    let mut step = first;
     #[cfg(feature = "cores")]
     let mut on = check_cores(sections)?.iter();
     for record in sections.steps() {
@@ -142,7 +177,7 @@ fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) 
         }
         step += 1;
     }
-    if step == sections.step_count() {
+    if step.wrapping_sub(first) == sections.step_count() {
         Ok(())
     } else {
         Err(LoadError::Header)
@@ -160,15 +195,26 @@ fn unknown_kernel(sections: Parts<'_>, step: u32, id: u8) -> LoadError {
     }
 }
 
+/// The number of the first port: those of training are counted behind the file's own.
+fn first_port(parts: Parts<'_>) -> u32 {
+    #[cfg(feature = "training")]
+    if parts.list.is_some() {
+        let own = parts.inference();
+        return (own.inputs() + own.outputs()) as u32;
+    }
+    let _ = parts;
+    0
+}
+
 fn check_ports(sections: Parts<'_>, bounds: &Bounds<'_>) -> Result<(), LoadError> {
     let mut fields = Fields::new(sections.ports());
     let (input_count, count) = (
         sections.inputs() as u32,
         (sections.inputs() + sections.outputs()) as u32,
     );
-    let (mut inputs, mut outputs) = (0u32, 0u32);
+    let (first, mut inputs, mut outputs) = (first_port(sections), 0u32, 0u32);
     for index in 0..count {
-        let wrong = LoadError::Port { port: index };
+        let wrong = LoadError::Port { port: first + index };
         let place = PortPlace::read(&mut fields).ok_or(wrong)?;
         let input = index < input_count;
         let constant = place.slot.region == Slot::WEIGHTS;

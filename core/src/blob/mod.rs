@@ -4,12 +4,18 @@
 
 mod cpu;
 mod header;
+#[cfg(feature = "training")]
+mod list;
 mod load;
+mod numbered;
 mod port;
 mod receipt;
+mod records;
 mod sections;
 mod state;
 mod stated;
+#[cfg(test)]
+mod tests;
 #[cfg(feature = "pack")]
 mod write;
 
@@ -29,12 +35,16 @@ pub use header::{
 pub(crate) use header::{
     field, half, is_inside, is_length_right, is_table_right, section, starts, stored, unknown_kind, word,
 };
+#[cfg(feature = "training")]
+pub use list::{LIST_BYTES, ListHead};
+pub(crate) use numbered::step_in;
 pub use port::{MAX_RANK, Port};
 pub use receipt::{CrcUnit, Receipt};
+pub use records::Records;
 #[cfg(feature = "pack")]
 pub use sections::ACCELERATED;
 pub(crate) use sections::Parts;
-pub use sections::{Records, Sections};
+pub use sections::Sections;
 pub use state::StateInit;
 pub use stated::Stated;
 #[cfg(feature = "pack")]
@@ -59,7 +69,7 @@ impl<'a> Model<'a> {
     }
 
     /// As [`Model::load`], for files of unknown origin: refuses a model that could cost more than `budget` in a run, in terms of [`Cost::total`]. Nothing is
-    /// computed in proportion to what the steps declare.
+    /// computed in proportion to what the steps declare. A run of training is one of its own: with the feature `training` each of the two is within the budget.
     ///
     /// # Errors
     /// See [`LoadError`]; [`LoadError::Cost`] names the step at which the sum exceeds the budget.
@@ -112,12 +122,17 @@ impl<'a, K: Kernels> Model<'a, K> {
         Self::load_with(bytes)?.on(cpu)
     }
 
-    /// This model, loaded in whichever way, for a core that may have less than this build.
+    /// This model, loaded in whichever way, for a core that may have less than this build. With the feature `training` the steps of training are looked at too.
     ///
     /// # Errors
     /// [`LoadError::Cpu`].
     pub fn on(self, cpu: Cpu) -> Result<Self, LoadError> {
-        cpu.check(self.parts).map(|()| self)
+        cpu.check(self.parts)?;
+        #[cfg(feature = "training")]
+        if let Some(training) = self.parts.training() {
+            cpu.check(training)?;
+        }
+        Ok(self)
     }
 
     /// As [`Model::load_with`], with a receipt for the checksum: see [`Model::load_with_receipt`].
@@ -152,15 +167,25 @@ impl<'a, K: Kernels> Model<'a, K> {
     /// See [`LoadError`].
     pub fn load_with_budget(bytes: &'a [u8], budget: u64) -> Result<Self, LoadError> {
         let model = Self::load_with(bytes)?;
+        model.check_cost(budget)?;
+        #[cfg(feature = "training")]
+        if let Some(training) = model.training() {
+            training.check_cost(budget)?;
+        }
+        Ok(model)
+    }
+
+    /// Checks that a run of this list of steps is within a budget.
+    fn check_cost(&self, budget: u64) -> Result<(), LoadError> {
         let mut sum = Cost::default();
-        for (step, cost) in (0..).zip(model.costs()) {
+        for (step, cost) in (self.parts.first_step()..).zip(self.costs()) {
             sum = sum.plus(cost);
             let cost = sum.total();
             if cost > budget {
                 return Err(LoadError::Cost { step, cost, budget });
             }
         }
-        Ok(model)
+        Ok(())
     }
 
     /// Upper bound of the cost of a run.
@@ -175,7 +200,27 @@ impl<'a, K: Kernels> Model<'a, K> {
         self.parts.steps().map(move |record| of(record).unwrap_or_default())
     }
 
-    /// The header, read from the file anew.
+    /// The model with the steps, inputs and outputs of training in place of those of inference: it runs over the same arena, and changes the state that
+    /// inference reads. `None` for a file without. [`crate::Session::turn_to_training`] goes on with it in the memory of a session.
+    #[cfg(feature = "training")]
+    pub fn training(&self) -> Option<Self> {
+        Some(Self {
+            parts: self.parts.training()?,
+            kernels: PhantomData,
+        })
+    }
+
+    /// The model with the steps, inputs and outputs of inference.
+    #[cfg(feature = "training")]
+    #[must_use]
+    pub fn inference(&self) -> Self {
+        Self {
+            parts: self.parts.inference(),
+            kernels: PhantomData,
+        }
+    }
+
+    /// The header, read from the file anew; of `Model::training` with the numbers of its steps, inputs and outputs.
     #[inline(always)]
     pub fn header(&self) -> Header {
         self.parts.header()
@@ -209,6 +254,11 @@ impl<'a, K: Kernels> Model<'a, K> {
     /// The steps in order: a kernel's number and its parameters.
     pub fn steps(&self) -> Records<'a> {
         self.parts.steps()
+    }
+
+    /// The section of the tokenizer, whose content is not checked; empty in a file without. `text::Tokenizer` reads it.
+    pub fn tokenizer(&self) -> &'a [u8] {
+        self.parts.tokenizer()
     }
 
     /// The weights.

@@ -3,8 +3,11 @@
 use super::header::{
     self, HEADER_BYTES, Header, Kind, Section, check_head, checksum, checksummed, field, half, tabled, word,
 };
+#[cfg(feature = "training")]
+use super::list::List;
 use super::port::{Port, PortPlace};
 use super::receipt::{CrcUnit, Receipt};
+use super::records::Records;
 use super::state::{Run, StateInit};
 use crate::align::MODEL_ALIGN;
 #[cfg(feature = "accelerators")]
@@ -56,7 +59,12 @@ fn opened(bytes: &[u8]) -> Result<Parts<'_>, LoadError> {
     let head = check_head(bytes)?;
     let (total, found) = (word(head, field::TOTAL), u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     match bytes.get(..total as usize) {
-        Some(bytes) => Ok(Parts { head, bytes }),
+        Some(bytes) => Ok(Parts {
+            head,
+            bytes,
+            #[cfg(feature = "training")]
+            list: None,
+        }),
         None => Err(LoadError::Truncated { expected: total, found }),
     }
 }
@@ -78,6 +86,19 @@ impl<'a> Sections<'a> {
     /// See [`LoadError`]; none that names a step or port.
     pub fn open(bytes: &'a [u8]) -> Result<Self, LoadError> {
         intact(bytes).map(|parts| Self { parts })
+    }
+
+    /// The same file with the steps, inputs and outputs of training; `None` for a file without.
+    #[cfg(feature = "training")]
+    pub fn training(&self) -> Option<Self> {
+        Some(Self {
+            parts: self.parts.training()?,
+        })
+    }
+
+    /// The number of the first step: those of training are counted behind those of inference.
+    pub fn first_step(&self) -> u32 {
+        self.parts.first_step()
     }
 
     /// The header.
@@ -140,27 +161,88 @@ pub(crate) struct Parts<'a> {
     head: &'a [u8; HEADER_BYTES],
     /// All of the file.
     bytes: &'a [u8],
+    /// The list whose steps and ports stand for the file's own.
+    #[cfg(feature = "training")]
+    pub(super) list: Option<List<'a>>,
 }
 
 impl<'a> Parts<'a> {
     /// The header.
     #[inline(always)]
     pub(crate) fn header(self) -> Header {
-        Header::of(self.head, self.bytes)
+        let header = Header::of(self.head, self.bytes);
+        #[cfg(feature = "training")]
+        if let Some(list) = self.list {
+            let (head, [ports, steps]) = (list.head(), list.places());
+            return Header {
+                inputs: head.inputs,
+                outputs: head.outputs,
+                ports,
+                steps,
+                step_count: head.steps,
+                input_bytes: head.input_bytes,
+                output_bytes: head.output_bytes,
+                ..header
+            };
+        }
+        header
+    }
+
+    /// The same file with the steps of training in place of its own; `None` for a file without them, or where their section contradicts itself.
+    #[cfg(feature = "training")]
+    pub(crate) fn training(self) -> Option<Self> {
+        let list = List::of(self.bytes, tabled(self.bytes, Kind::Training))?;
+        Some(Self {
+            list: Some(list),
+            ..self
+        })
+    }
+
+    /// The same file with its own steps.
+    #[cfg(feature = "training")]
+    pub(crate) fn inference(self) -> Self {
+        Self { list: None, ..self }
+    }
+
+    /// Whether there is a section of steps of training, whatever is in it.
+    #[cfg(feature = "training")]
+    pub(super) fn has_training(self) -> bool {
+        tabled(self.bytes, Kind::Training).len > 0
+    }
+
+    /// The number of the first step: those of training are counted behind the file's own.
+    pub(crate) fn first_step(self) -> u32 {
+        #[cfg(feature = "training")]
+        if self.list.is_some() {
+            return word(self.head, field::STEP_COUNT);
+        }
+        0
     }
 
     /// Number of inputs.
     pub(crate) fn inputs(self) -> usize {
+        #[cfg(feature = "training")]
+        if let Some(list) = self.list {
+            return list.head().inputs.into();
+        }
         header::byte(self.head, field::INPUTS).into()
     }
 
     /// Number of outputs.
     pub(crate) fn outputs(self) -> usize {
+        #[cfg(feature = "training")]
+        if let Some(list) = self.list {
+            return list.head().outputs.into();
+        }
         header::byte(self.head, field::OUTPUTS).into()
     }
 
     /// Bytes of all inputs, and of all outputs, as the header has them.
     pub(super) fn port_bytes(self) -> [u32; 2] {
+        #[cfg(feature = "training")]
+        if let Some(list) = self.list {
+            return [list.head().input_bytes, list.head().output_bytes];
+        }
         [
             word(self.head, field::INPUT_BYTES),
             word(self.head, field::OUTPUT_BYTES),
@@ -169,6 +251,10 @@ impl<'a> Parts<'a> {
 
     /// Number of steps.
     pub(crate) fn step_count(self) -> u32 {
+        #[cfg(feature = "training")]
+        if let Some(list) = self.list {
+            return list.head().steps;
+        }
         word(self.head, field::STEP_COUNT)
     }
 
@@ -207,6 +293,11 @@ impl<'a> Parts<'a> {
 
     /// The steps in order: a kernel's number and its parameters.
     pub(crate) fn steps(self) -> Records<'a> {
+        #[cfg(feature = "training")]
+        if let Some(list) = self.list {
+            let [_, steps] = list.halves();
+            return Records(steps);
+        }
         Records(self.section(field::STEPS))
     }
 
@@ -231,7 +322,18 @@ impl<'a> Parts<'a> {
 
     /// Inputs, and what the outputs must be; empty in a file without a self-test.
     pub(crate) fn self_test(self) -> &'a [u8] {
+        #[cfg(feature = "training")]
+        if self.list.is_some() {
+            return &[];
+        }
         self.section(field::SELF_TEST)
+    }
+
+    /// The tokenizer; empty in a file without.
+    pub(crate) fn tokenizer(self) -> &'a [u8] {
+        let Section { offset, len } = tabled(self.bytes, Kind::Tokenizer);
+        let from = self.bytes.get(offset as usize..);
+        from.and_then(|bytes| bytes.get(..len as usize)).unwrap_or_default()
     }
 
     /// Place of input `index`.
@@ -254,6 +356,11 @@ impl<'a> Parts<'a> {
 
     /// The encoded ports.
     pub(super) fn ports(self) -> &'a [u8] {
+        #[cfg(feature = "training")]
+        if let Some(list) = self.list {
+            let [ports, _] = list.halves();
+            return ports;
+        }
         self.section(field::PORTS)
     }
 
@@ -334,6 +441,10 @@ impl<'a> Parts<'a> {
 
     /// The number of those that share the steps, and what follows it.
     fn shared(self) -> Option<(u8, &'a [u8])> {
+        #[cfg(feature = "training")]
+        if self.list.is_some() {
+            return None;
+        }
         let Section { offset, len } = tabled(self.bytes, Kind::Cores);
         if offset == 0 {
             return None;
@@ -380,35 +491,4 @@ fn are_whole(file: &[u8], offset: usize, runs: usize, len: u32) -> bool {
         return false;
     };
     StateInit::Runs(runs).len() == u64::from(len) && StateInit::Runs(runs).has_no_empty_run()
-}
-
-/// Iterates over step records: `None` inside for one that does not decode, after which the iteration ends.
-#[derive(Debug, Clone)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Records<'a>(&'a [u8]);
-
-impl<'a> Records<'a> {
-    /// The records in these bytes, whatever they are.
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
-    /// The bytes of those that are still to come.
-    pub(crate) fn rest(&self) -> &'a [u8] {
-        self.0
-    }
-}
-
-impl<'a> Iterator for Records<'a> {
-    type Item = Option<(u8, &'a [u8])>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let mut fields = Fields::new(self.0);
-        let record = fields.record();
-        self.0 = if record.is_some() { fields.rest() } else { &[] };
-        Some(record)
-    }
 }

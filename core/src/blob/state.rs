@@ -30,6 +30,15 @@ impl<'a> StateInit<'a> {
         }
     }
 
+    /// Whether there is neither byte nor run, which a constant can say.
+    #[cfg(feature = "include")]
+    pub(crate) const fn is_none(&self) -> bool {
+        match self {
+            Self::Bytes(bytes) => bytes.is_empty(),
+            Self::Runs(runs) => runs.is_empty(),
+        }
+    }
+
     /// Whether there is no state.
     pub fn is_empty(self) -> bool {
         self.len() == 0

@@ -1,6 +1,6 @@
 //! The one writer of a model file, for packers and tests (feature `pack`): what [`Header::parse`] and [`Model::load`](super::Model::load) read.
 //!
-//! Ports, steps, metadata, labels, cores and initial state follow the header in this order; the weights come last.
+//! Ports, steps, metadata, labels, cores, tokenizer, steps of training and initial state follow the header in this order; the weights come last.
 
 use super::header::{FORMAT_VERSION, HEADER_BYTES, Header, Kind, MAGIC, ROW_BYTES, Section, checksum, field};
 use super::port::Port;
@@ -25,6 +25,10 @@ pub struct Lengths {
     pub labels: usize,
     /// Of the steps' cores, with their number; 0 for a file of one core.
     pub cores: usize,
+    /// Of the tokenizer; 0 for a file without.
+    pub tokenizer: usize,
+    /// Of the steps of training, with their ports; 0 for a file without.
+    pub training: usize,
     /// Of the initial state.
     pub state_init: usize,
     /// The runs that it is written as, see [`StateInit::runs_of`](super::StateInit::runs_of); 0 for its bytes.
@@ -38,6 +42,8 @@ impl Header {
     pub fn place(&mut self, lengths: Lengths) -> Option<()> {
         // The header's length follows from the sections that its table has.
         self.cores.len = u32::try_from(lengths.cores).ok()?;
+        self.tokenizer.len = u32::try_from(lengths.tokenizer).ok()?;
+        self.training.len = u32::try_from(lengths.training).ok()?;
         let mut at = self.bytes() as u32;
         let mut next = |len: usize| {
             let section = Section {
@@ -56,6 +62,12 @@ impl Header {
         }
         if lengths.cores > 0 {
             self.cores = next(lengths.cores)?;
+        }
+        if lengths.tokenizer > 0 {
+            self.tokenizer = next(lengths.tokenizer)?;
+        }
+        if lengths.training > 0 {
+            self.training = next(lengths.training)?;
         }
         let state = match lengths.state_runs {
             0 => lengths.state_init,
@@ -76,7 +88,11 @@ impl Header {
 
     /// The rows of the table of sections.
     fn rows(&self) -> impl Iterator<Item = (Kind, Section)> {
-        let all = [(Kind::Cores, self.cores)];
+        let all = [
+            (Kind::Cores, self.cores),
+            (Kind::Tokenizer, self.tokenizer),
+            (Kind::Training, self.training),
+        ];
         all.into_iter().filter(|(_, section)| section.len > 0)
     }
 

@@ -18,6 +18,7 @@ use crate::kernels::{Backend, compact, dotprod, dsp, ethos_u, fpu, i8mm, mve, ne
 use crate::ops::cost::Cost;
 use crate::ops::fault::Fault;
 use crate::ops::operator::{Needs, Operator, Placed};
+use crate::ops::position::OutOfRange;
 use crate::ops::window::Window2d;
 use crate::ops::{binary, pointwise};
 #[cfg(any(test, packing))]
@@ -404,6 +405,21 @@ macro_rules! table {
             }
         }
 
+        /// Whether `K` and this build have a kernel that takes indices.
+        pub(crate) const fn has_indexed<K: Kernels>() -> bool {
+            false $(|| (links::<K>($id, Backend::$backend) && <$kernel as Kernel>::INDEXED))*
+        }
+
+        /// The index that a record refuses, which [`run_step`] did not run.
+        pub(crate) fn refused_index<K: Kernels>(id: u8, params: &[u8], mem: &Mem<'_>) -> Option<OutOfRange> {
+            match id {
+                $($id if links::<K>($id, Backend::$backend) && <$kernel as Kernel>::INDEXED => {
+                    <$kernel as Kernel>::out_of_range(decode(params).as_ref().ok()?, mem)
+                })*
+                _ => None,
+            }
+        }
+
         /// Runs one record that [`check_step`] accepted.
         pub(crate) fn run_step<K: Kernels>(id: u8, params: &[u8], mem: &Mem<'_>) -> Option<()> {
             match id {
@@ -483,6 +499,13 @@ macro_rules! kernels {
             114 SpecialInt Scalar portable::special_s8_s16::Special;
             115 MatMulInt Scalar portable::matmul::Quantised;
             116 Gather Scalar portable::gather::GatherKernel;
+            127 AttentionF32 Scalar portable::attention::F32;
+            128 WriteLine Scalar portable::write_line::WriteLineKernel;
+            129 Embedding Scalar portable::embedding::EmbeddingKernel;
+            130 RmsNormF32 Scalar portable::rms_norm::F32;
+            131 RotaryF32 Scalar portable::rotary::F32;
+            132 Position Scalar portable::position::PositionKernel;
+            133 EmbeddingW8 Scalar portable::embedding::W8;
             90 LocallyConnectedS8 Scalar portable::locally_connected::S8;
             91 LrnS8 Scalar portable::lrn::S8;
             77 Detections Scalar portable::detections::DetectionsKernel;
@@ -490,6 +513,18 @@ macro_rules! kernels {
             74 W8Conv2dF32 Scalar portable::low_bit::F32<8>;
             75 W4Conv2dF32 Scalar portable::low_bit::F32<4>;
             76 W4Conv2dS8 Scalar portable::low_bit::S8W4;
+            140 TrainedConv2dF32 Scalar portable::conv2d_train::Forward;
+            141 Conv2dInputGradF32 Scalar portable::conv2d_train::InputGrad;
+            142 Conv2dWeightSgdF32 Scalar portable::conv2d_train::WeightSgd;
+            143 LinearInputGradF32 Scalar portable::linear_train::InputGrad;
+            144 LinearWeightSgdF32 Scalar portable::linear_train::WeightSgd;
+            145 BiasSgdF32 Scalar portable::linear_train::BiasSgd;
+            146 MaxPoolPositionsF32 Scalar portable::pool2d_train::MaxPositions;
+            147 MaxPoolGradF32 Scalar portable::pool2d_train::MaxGrad;
+            148 AvgPoolGradF32 Scalar portable::pool2d_train::AvgGrad;
+            149 ActivationGradF32 Scalar portable::activation_grad::F32;
+            150 SoftmaxCrossEntropyF32 Scalar portable::loss::SoftmaxCrossEntropy;
+            151 SquaredErrorF32 Scalar portable::loss::SquaredError;
             // Tried before the next one, where flash may be spent.
             71 IntWinogradConv2dS8 Int packed::conv2d_s8_winograd::S8;
             48 IntConv2dS8 Int packed::conv2d_s8::S8;
@@ -553,6 +588,35 @@ macro_rules! kernels {
 #[cfg(feature = "testkit")]
 pub(crate) use kernels;
 kernels!(table);
+
+/// Types of the kernels, by their names: compiled models call them.
+#[cfg(feature = "include")]
+pub mod types {
+    use super::*;
+
+    macro_rules! named {
+        ($($id:literal $variant:ident $backend:ident $kernel:ty;)*) => {
+            $(#[expect(missing_docs, reason = "each is documented at its implementation")] pub type $variant = $kernel;)*
+        };
+    }
+    kernels!(named);
+}
+
+/// [`Kernel::run_pieces`] of the kernels, by their names. No generic code, so that it is compiled with this crate's optimisation.
+#[cfg(feature = "include")]
+pub mod runs {
+    use super::*;
+
+    macro_rules! run {
+        ($($id:literal $variant:ident $backend:ident $kernel:ty;)*) => {$(
+            #[expect(missing_docs, non_snake_case, reason = "each is documented at its implementation")]
+            pub fn $variant(op: &<$kernel as Kernel>::Op, mem: &Mem<'_>, pieces: u32) -> Option<()> {
+                <$kernel as Kernel>::run_pieces(op, mem, pieces)
+            }
+        )*};
+    }
+    kernels!(run);
+}
 
 /// Whether `K` and this build have the kernel; constant, so that what is not linked is not compiled in.
 const fn links<K: Kernels>(id: u8, backend: Backend) -> bool {

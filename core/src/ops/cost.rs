@@ -105,6 +105,14 @@ pub(crate) const OUTPUT: u64 = 8;
 /// The same of a multiplier and a shift of its own for each channel, beside [`OUTPUT`].
 pub(crate) const ROUNDING: u64 = 16;
 
+/// Computations of a turn of a loop beside its products: where its operands lie.
+pub(crate) const TURN: u64 = 2;
+
+/// Blocks of a loop that takes `block` neighbours at a time, and one at a time where fewer are left.
+pub(crate) const fn blocks(count: u32, block: u32) -> u64 {
+    (count / block + count % block) as u64
+}
+
 /// Positions under a window that lie in the input, of one channel, in all places together: what loops look at that leave padding out.
 pub(crate) fn taps_inside(window: &Window2d) -> u64 {
     let along = |axis: usize| {

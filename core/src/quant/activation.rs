@@ -66,9 +66,9 @@ impl LogisticI8 {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct SigmoidI16 {
     /// Brings the input to 1 / (3 * 4096), the table's scale.
-    multiplier: i32,
+    pub multiplier: i32,
     /// Right shift after it.
-    shift: u8,
+    pub shift: u8,
 }
 
 impl SigmoidI16 {

@@ -1,5 +1,6 @@
 //! Errors of an update.
 
+#[cfg(feature = "error-text")]
 use core::fmt;
 
 use embedded_storage::nor_flash::{NorFlashError, NorFlashErrorKind};
@@ -10,7 +11,8 @@ use crate::self_test::SelfTestError;
 use crate::verify::VerifyError;
 
 /// Why slots, or an update of them, are refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "error-text", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum SlotError {
@@ -61,6 +63,7 @@ impl From<LoadError> for SlotError {
     }
 }
 
+#[cfg(feature = "error-text")]
 impl fmt::Display for SlotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -31,6 +31,11 @@ pub(super) struct Functions {
     pub(super) place: Place,
     /// Runs the step.
     pub(super) run: fn(&[u8], &Mem<'_>) -> Option<()>,
+    /// Runs the step by the pieces of the kernel's code that it takes, as a compiled model does.
+    #[cfg(not(target_os = "none"))]
+    pub(super) run_pieces: fn(&[u8], &Mem<'_>) -> Option<()>,
+    /// Whether the step refuses an index: [`Kernel::out_of_range`].
+    pub(super) refuses: fn(&[u8], &Mem<'_>) -> bool,
     /// Checks the step as load does.
     pub(super) check: fn(&[u8], &Bounds<'_>) -> Result<(), Fault>,
     /// Smallest distance of the output to an operand: [`Kernel::distance`] and [`Kernel::in_place`].
@@ -46,6 +51,9 @@ impl Functions {
             visit: visit::<K::Op>,
             place: place::<K::Op>,
             run: run::<K>,
+            #[cfg(not(target_os = "none"))]
+            run_pieces: run_pieces::<K>,
+            refuses: refuses::<K>,
             check: |params, bounds| check::<K>((0, params), bounds),
             near: near::<K>,
             varies: varies::<K>,
@@ -70,6 +78,18 @@ fn needs<K: Kernel>(params: &[u8]) -> Option<Needs> {
 #[inline(never)]
 fn run<K: Kernel>(params: &[u8], mem: &Mem<'_>) -> Option<()> {
     K::run(decoded(params).as_ref()?, mem)
+}
+
+#[cfg(not(target_os = "none"))]
+fn run_pieces<K: Candidate>(params: &[u8], mem: &Mem<'_>) -> Option<()> {
+    let op = decoded(params)?;
+    let pieces = K::pieces(&op, mem.weights);
+    K::run_pieces(&op, mem, pieces)
+}
+
+#[inline(never)]
+fn refuses<K: Kernel>(params: &[u8], mem: &Mem<'_>) -> bool {
+    K::INDEXED && decoded(params).is_some_and(|op| K::out_of_range(&op, mem).is_some())
 }
 
 #[inline(never)]

@@ -186,6 +186,8 @@ pub(super) struct Data {
     pub(super) gaps: bool,
     /// Whether changed parameters give the same outputs on every core.
     pub(super) exact: bool,
+    /// A bit for each operand that is written, in their order: whether it is compared by its bytes, for it holds no f32.
+    pub(super) whole: u8,
 }
 
 impl Data {
@@ -197,6 +199,7 @@ impl Data {
             alike: Alike::Bytes,
             gaps: false,
             exact: true,
+            whole: 0,
         }
     }
 
@@ -214,6 +217,20 @@ impl Data {
     pub(super) fn of(mut self, numbers: &[Numbers]) -> Self {
         self.numbers.iter_mut().zip(numbers).for_each(|(own, &of)| *own = of);
         self
+    }
+
+    /// With these of the operands that are written, in their order from 0, compared by their bytes.
+    pub(super) fn by_bytes(mut self, written: &[u8]) -> Self {
+        written.iter().for_each(|&index| self.whole |= 1 << (index & 7));
+        self
+    }
+
+    /// Comparison of the written operand of this index.
+    pub(super) fn alike_of(&self, written: usize) -> Alike {
+        match self.whole >> (written & 7) & 1 {
+            0 => self.alike,
+            _ => Alike::Bytes,
+        }
     }
 }
 

@@ -206,7 +206,16 @@ fn one(
     // Nothing behind the step's arena is given to it; the guards there catch what assembly writes.
     let constants_before = Crc32::new().update(constants).finish();
     let (given, _) = arena.split_at_mut(end);
-    (functions.run)(params, &memory(given, constants)).ok_or(BROKEN)?;
+    let memory = memory(given, constants);
+    if (functions.refuses)(params, &memory) {
+        // A capacity or a place that was changed: a run gives the index back as an error, and does not begin.
+        tally.refused += 1;
+        return match (functions.run)(params, &memory) {
+            Some(()) => Err(BROKEN),
+            None => Ok(()),
+        };
+    }
+    (functions.run)(params, &memory).ok_or(BROKEN)?;
     if kept(functions, params, arena) != before || Crc32::new().update(constants).finish() != constants_before {
         return Err(BROKEN);
     }

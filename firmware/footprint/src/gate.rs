@@ -18,7 +18,7 @@ use arenite::All as Set;
 use model::Kernels as Set;
 
 #[cfg(feature = "embedded-model")]
-arenite::include_model!(mod model = env!("ARENITE_MODEL"));
+arenite::include_model!(mod model = env!("ARENITE_MODEL"), loaded);
 
 /// Memory that only `_start` uses.
 #[repr(C, align(16))]

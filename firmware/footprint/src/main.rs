@@ -9,7 +9,7 @@ use core::hint::black_box;
 use arenite::{LoadError, RunError, Session, SessionError};
 use cortex_m_rt::entry;
 
-arenite::include_model!(mod model = env!("ARENITE_MODEL"));
+arenite::include_model!(mod model = env!("ARENITE_MODEL"), loaded);
 
 /// Memory that only `main` uses.
 #[repr(C, align(16))]

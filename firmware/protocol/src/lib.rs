@@ -6,15 +6,17 @@
 //! mixed into the stream of log frames on standard output.
 #![no_std]
 
+mod generate;
 pub mod serial;
 mod text;
 
 use serde::{Deserialize, Serialize};
 
+pub use generate::{Ended, Generate};
 pub use text::{TEXT_MAX, Text, cut};
 
-/// Raised whenever a type of this file changes; both sides compare it before anything else.
-pub const PROTOCOL_VERSION: u32 = 8;
+/// Raised whenever a type of this file or of `generate.rs` changes; both sides compare it before anything else.
+pub const PROTOCOL_VERSION: u32 = 9;
 
 /// One [`Request`], postcard.
 pub const REQUEST_FILE: &str = "request";
@@ -94,6 +96,8 @@ pub enum Command {
     Slots(Slots),
     /// Run kernels with each operand in turn between bytes that nothing may touch.
     Guards(Guards),
+    /// Load a blob of a language model and let it write: text goes to [`OUTPUT_FILE`] as it comes.
+    Generate(Generate),
 }
 
 /// Ways to fail on purpose.
@@ -429,6 +433,13 @@ pub enum Record<'a> {
     Written {
         /// Runs of its self-test.
         tests: u32,
+    },
+    /// A text is at its end.
+    Generated {
+        /// Tokens behind the prompt.
+        tokens: u32,
+        /// Why there are no more.
+        ended: Ended,
     },
 }
 

@@ -10,7 +10,7 @@ use arenite_firmware::{Exchange, counter::Counter};
 
 arenite_firmware::entry!(main);
 
-arenite::include_model!(mod digits = env!("ARENITE_MODEL"));
+arenite::include_model!(mod digits = env!("ARENITE_MODEL"), loaded);
 
 const COUNT: usize = 8;
 

@@ -15,7 +15,7 @@ use arenite_firmware::{Exchange, counter::Counter};
 
 arenite_firmware::entry!(main);
 
-arenite::include_model!(mod monitored = env!("ARENITE_MODEL"));
+arenite::include_model!(mod monitored = env!("ARENITE_MODEL"), loaded);
 
 const ARENA: usize = guarded_bytes(monitored::ARENA_BYTES);
 const STATE: usize = guarded_bytes(monitored::STATE_BYTES);

@@ -13,7 +13,7 @@ use arenite_firmware::{Exchange, counter::Counter, stack};
 
 arenite_firmware::entry!(main);
 
-arenite::include_model!(mod signed = env!("ARENITE_MODEL"));
+arenite::include_model!(mod signed = env!("ARENITE_MODEL"), loaded);
 
 /// Lengths of the two messages that tell what a byte costs. A wrong signature takes as long as a right one.
 #[cfg(feature = "verify")]

@@ -13,7 +13,7 @@ pub mod wires;
 use arenite::Progress;
 use embassy_futures::yield_now;
 
-arenite::include_model!(pub mod digits = env!("ARENITE_MODEL"));
+arenite::include_model!(pub mod digits = env!("ARENITE_MODEL"), loaded);
 
 include!(concat!(env!("OUT_DIR"), "/images.rs"));
 

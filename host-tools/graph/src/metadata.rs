@@ -36,6 +36,32 @@ pub struct Metadata {
     /// Steps of nodes of which channels were removed. They stand behind the rest, and only where there are any.
     #[serde(skip)]
     pub cut: Vec<CutStep>,
+    /// The steps of training, behind those, where there are any.
+    #[serde(skip)]
+    pub training: Option<Box<ListMeta>>,
+}
+
+/// Metadata of another list of steps of the same file, field by field as of the file's own.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "as in `Metadata`")]
+pub struct ListMeta {
+    pub input_keys: Vec<String>,
+    pub steps: Vec<StepMeta>,
+    pub tensors: Vec<String>,
+    pub ports: Vec<u32>,
+    /// Parameters that are trained.
+    pub parameters: Vec<TrainedMeta>,
+}
+
+/// A parameter that is trained.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrainedMeta {
+    /// Its name in the weights source.
+    pub name: String,
+    /// Where in the state it lies.
+    pub offset: u32,
+    /// Extents in memory.
+    pub shape: Vec<u32>,
 }
 
 /// More than any network's names take; a forged stream that inflates to more does not decode.
@@ -131,6 +157,20 @@ impl Metadata {
         }
     }
 
+    /// The metadata of the steps of training as that of a file of its own; `None` of a file without.
+    pub fn of_training(&self) -> Option<Self> {
+        let list = self.training.as_deref()?.clone();
+        Some(Self {
+            input_keys: list.input_keys,
+            steps: list.steps,
+            tensors: list.tensors,
+            ports: list.ports,
+            cut: Vec::new(),
+            training: None,
+            ..self.clone()
+        })
+    }
+
     /// Encodes it.
     ///
     /// # Errors
@@ -138,8 +178,11 @@ impl Metadata {
     pub fn encode(&self) -> Result<Vec<u8>> {
         let encoding = |e: postcard::Error| Error::internal(format!("metadata: {e}"));
         let mut plain = postcard::to_stdvec(self).map_err(encoding)?;
-        if !self.cut.is_empty() {
+        if !self.cut.is_empty() || self.training.is_some() {
             plain.extend(postcard::to_stdvec(&self.cut).map_err(encoding)?);
+        }
+        if let Some(training) = &self.training {
+            plain.extend(postcard::to_stdvec(training.as_ref()).map_err(encoding)?);
         }
         let mut deflated = DeflateEncoder::new(Vec::new(), Compression::best());
         deflated
@@ -170,6 +213,7 @@ impl Metadata {
             tensors,
             ports,
             cut: Vec::new(),
+            training: None,
         })
     }
 
@@ -186,7 +230,12 @@ impl Metadata {
         let plain = inflate(bytes).map_err(|e| bad(&e))?;
         let (mut metadata, rest): (Self, &[u8]) = postcard::take_from_bytes(&plain).map_err(|e| bad(&e))?;
         if !rest.is_empty() {
-            metadata.cut = postcard::from_bytes(rest).map_err(|e| bad(&e))?;
+            let (cut, rest) = postcard::take_from_bytes(rest).map_err(|e| bad(&e))?;
+            metadata.cut = cut;
+            if !rest.is_empty() {
+                let training: ListMeta = postcard::from_bytes(rest).map_err(|e| bad(&e))?;
+                metadata.training = Some(Box::new(training));
+            }
         }
         Ok(metadata)
     }

@@ -261,7 +261,7 @@ fn keep_needed(graph: &mut Graph) -> HashSet<TensorId> {
     loop {
         let before = live.len();
         for (index, node) in graph.nodes.iter().enumerate().rev() {
-            let updates = matches!(node.op, Op::AssignState)
+            let updates = matches!(node.op, Op::AssignState | Op::WriteLine)
                 && node
                     .inputs
                     .first()

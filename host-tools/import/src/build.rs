@@ -320,6 +320,9 @@ impl Builder {
         }
         let dtype = match node.op {
             Op::ArgMax { .. } => DType::I32,
+            Op::Embedding => {
+                (node.inputs.get(1).copied().flatten()).map_or(DType::F32, |id| self.graph.tensor(id).dtype)
+            }
             // Of a trace's integers, what is looked up in a table of floats.
             Op::Cast => DType::F32,
             _ => (node.inputs.iter().flatten().next()).map_or(DType::F32, |&id| self.graph.tensor(id).dtype),

@@ -65,6 +65,10 @@ pub struct ImportOptions {
     pub until: Vec<String>,
     /// `--state IN=OUT`: inputs that become what the run before computed.
     pub state: Vec<String>,
+    /// `--context N`: positions of a cache of keys and values.
+    pub context: Option<usize>,
+    /// `--tokenizer FILE`.
+    pub tokenizer: Option<PathBuf>,
     /// `--signature NAME`: the signature of a .tflite file that is read.
     pub signature: Option<String>,
 }

@@ -6,7 +6,9 @@
 #![cfg_attr(
     not(all(
         feature = "chainer",
+        feature = "gguf",
         feature = "keras-order",
+        feature = "llama2c",
         feature = "megengine",
         feature = "native",
         feature = "onnx",
@@ -26,10 +28,16 @@ mod chainer;
 mod compose;
 mod fold_budget;
 mod foreign;
+#[cfg(feature = "gguf")]
+mod gguf;
 mod half;
 mod imported;
 #[cfg(feature = "keras-order")]
 mod keras_order;
+#[cfg(any(feature = "gguf", feature = "llama2c"))]
+mod llama;
+#[cfg(feature = "llama2c")]
+mod llama2c;
 #[cfg(feature = "megengine")]
 mod megengine;
 #[cfg(feature = "native")]
@@ -47,6 +55,7 @@ mod states;
 mod tf_shapes;
 #[cfg(feature = "tflite")]
 pub mod tflite;
+mod tokenizer;
 
 use std::path::Path;
 
@@ -113,6 +122,22 @@ pub const DIALECTS: &[Dialect] = &[
     onnx::DIALECT,
     #[cfg(feature = "pt2")]
     pt2::DIALECT,
+    #[cfg(feature = "llama2c")]
+    Dialect {
+        name: "llama2c",
+        recognises: llama2c::recognises,
+        cuts: false,
+        signatures: false,
+        import: llama2c::import,
+    },
+    #[cfg(feature = "gguf")]
+    Dialect {
+        name: "gguf",
+        recognises: gguf::recognises,
+        cuts: false,
+        signatures: false,
+        import: gguf::import,
+    },
 ];
 
 /// Recognises and reads a file; `dialect` overrides recognition.
@@ -190,13 +215,50 @@ pub fn import_content(
         borders::cut(&mut imported, options).map_err(|e| e.in_file(path))?;
     }
     states::keep(&mut imported, options).map_err(|e| e.in_file(path))?;
+    add_text(&mut imported, options).map_err(|e| e.in_file(path))?;
     if !found.cuts || !options.state.is_empty() {
         graph::check::check(&imported.graph)?;
     }
     Ok((found.name, imported))
 }
 
-/// What to do about an error of a network in `dialect` that does not say: most are of files that are damaged, or contradict themselves.
+/// Refuses `--weights` for a network whose file has the values of its parameters.
+///
+/// # Errors
+/// [`ErrorKind::Usage`].
+pub fn refuse_weights(spec: &str, dialect: &str) -> Result<()> {
+    if !matches!(dialect, "tflite" | "onnx" | "pt2" | "llama2c" | "gguf") {
+        return Ok(());
+    }
+    Err(borders::usage(format!(
+        "--weights {spec}: a network in the format {dialect} has its weights in its own file"
+    ))
+    .expected("no weights besides")
+    .help("leave the option out; to pack other weights, export the network with them"))
+}
+
+/// Reads the tokenizer that is given, and refuses a context where there is none.
+fn add_text(imported: &mut Imported, options: &ImportOptions) -> Result<()> {
+    let graph = &mut imported.graph;
+    let is_position = |node: &graph::Node| matches!(node.op, graph::Op::Position { .. });
+    if let Some(context) = options.context
+        && !graph.nodes.iter().any(is_position)
+    {
+        return Err(borders::usage(format!(
+            "--context {context}: the network keeps no keys and values by position"
+        ))
+        .expected("a network in the format llama2c or gguf"));
+    }
+    if let Some(path) = &options.tokenizer {
+        let logits = graph.outputs.first().and_then(|&id| graph.tensor(id).shape.last());
+        let tokens = logits.copied().unwrap_or(1);
+        graph.tokenizer = tokenizer::read(path, tokens)?.into();
+        imported.files.push(path.clone());
+    }
+    Ok(())
+}
+
+/// Adds advice to an error of a network in `dialect` that has none: most are of files that are damaged, or contradict themselves.
 pub fn remedied(error: Error, dialect: &str) -> Error {
     let help = match (error.kind(), dialect) {
         (ErrorKind::Weights, _) => weights::DAMAGED,

@@ -12,6 +12,7 @@
 pub mod channels;
 pub mod describe;
 pub mod emit;
+pub mod gradient;
 pub mod lower;
 pub mod memory;
 pub mod passes;

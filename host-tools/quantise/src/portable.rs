@@ -67,7 +67,15 @@ impl Portable {
             tensors: owners.names,
             ..Metadata::default()
         };
-        emit::emit(&program, &placed, &metadata, &[], weights, &file, &mut |_, _| {})?;
+        emit::emit(
+            &program,
+            &placed,
+            None,
+            (&metadata, &[]),
+            weights,
+            &file,
+            &mut |_, _| {},
+        )?;
         let file = ModelFile::of(&file, place).map_err(io)?;
         Ok(Self { file, program, placed })
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::machine::{Machine, ready, warn};
+use super::opened::with_state;
 use super::outcome::StepFigures;
 use super::program::{Verdict, print_json};
 use super::progress::Shown;
@@ -31,6 +32,9 @@ pub(super) struct Args {
     /// Estimates cycles with this chip's flash as well: its wait states and caches.
     #[arg(long, value_name = "NAME", conflicts_with = "quick")]
     pub(super) chip: Option<String>,
+    /// Counts from a state that `arenite train` saved.
+    #[arg(long, value_name = "FILE")]
+    pub(super) state: Option<PathBuf>,
     /// Leaves out what takes longest: cycles, and the size of the code.
     #[arg(long)]
     pub(super) quick: bool,
@@ -48,7 +52,7 @@ impl Args {
 
 /// Instructions do not depend on the input's values but for a few branches; zeros are what everybody can repeat.
 pub(super) fn run(args: &Args) -> Result<Verdict> {
-    let file = ModelFile::open(&args.model)?;
+    let file = with_state(ModelFile::open(&args.model)?, args.state.as_deref())?;
     let view = file.view()?;
     let boards = boards_with(args, &view)?;
     let mut figures: Vec<Bench> = Vec::new();

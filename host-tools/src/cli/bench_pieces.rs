@@ -32,10 +32,14 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args, pieces: &PiecesFile) -> Result<Verdict> {
-    let refused = [(args.chip.is_some(), "--chip"), (args.quick, "--quick")];
+    let refused = [
+        (args.chip.is_some(), "--chip"),
+        (args.quick, "--quick"),
+        (args.state.is_some(), "--state"),
+    ];
     if let Some((_, option)) = refused.iter().find(|(given, _)| *given) {
         return Err(Error::new(ErrorKind::Usage, format!("{option} with a model in pieces"))
-            .help("a chip's memories and bounds are told of models in one file: pack it without :stream"));
+            .help("a chip's memories, bounds and saved states are of models in one file: pack it without :stream"));
     }
     let view = pieces.ends()[0].view()?;
     let zeros = vec![0; view.header().input_bytes as usize];

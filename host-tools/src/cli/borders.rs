@@ -1,4 +1,5 @@
-//! `--signature`, `--set`, `--from`, `--until` and `--state`: which network of a file is packed, which part of it, and what it keeps from run to run.
+//! `--signature`, `--set`, `--from`, `--until`, `--state`, `--context` and `--tokenizer`: which network of a file is packed, which part of it, what it
+//! keeps from run to run, and how it reads text.
 
 use std::path::PathBuf;
 
@@ -24,9 +25,20 @@ pub(super) struct BorderOptions {
     /// The network of this name in a .tflite file of several; repeatable: then a bundle of these.
     #[arg(long, value_name = "NAME")]
     signature: Vec<String>,
+    /// Positions of a language model's cache of keys and values: as many as it was trained for by default.
+    #[arg(long, value_name = "N")]
+    context: Option<usize>,
+    /// The tokenizer of a language model, as llama2.c has it: it becomes a section of the file.
+    #[arg(long, value_name = "FILE")]
+    tokenizer: Option<PathBuf>,
 }
 
 impl BorderOptions {
+    /// The tokenizer's file.
+    pub(super) fn tokenizer(&self) -> Option<&PathBuf> {
+        self.tokenizer.as_ref()
+    }
+
     /// Whether none is given.
     pub(super) fn is_empty(&self) -> bool {
         self.part().is_none() && self.signature.is_empty()
@@ -39,6 +51,8 @@ impl BorderOptions {
             ("--from", !self.from.is_empty()),
             ("--until", !self.until.is_empty()),
             ("--state", !self.state.is_empty()),
+            ("--context", self.context.is_some()),
+            ("--tokenizer", self.tokenizer.is_some()),
         ];
         given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
@@ -113,6 +127,8 @@ impl BorderOptions {
             from: self.from.clone(),
             until: self.until.clone(),
             state: self.state.clone(),
+            context: self.context,
+            tokenizer: self.tokenizer.clone(),
             signature: self.signatures()?.first().cloned(),
             ..options
         })

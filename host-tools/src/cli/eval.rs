@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use self::statistics::{Pair, wilson};
 use super::machine::Machine;
+use super::opened::with_state;
 use super::outcome::{How, execute};
 use super::program::{Verdict, print_json};
 use super::run::{Arrays, assign, read_inputs, stack};
@@ -45,6 +46,9 @@ pub(super) struct Args {
     /// Answers to compare with, such as PyTorch's: scores by sample and class, or the classes chosen as integers.
     #[arg(long, value_name = "PYTORCH.npy")]
     reference: Option<PathBuf>,
+    /// Starts with a state that `arenite train` saved; of one model.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     /// Starts each sample with fresh state.
     #[arg(long)]
     reset_each: bool,
@@ -93,8 +97,11 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let right = labels(&args.labels)?;
     let mut arrays = Arrays::default();
     let mut evaluations = Vec::new();
+    if args.state.is_some() && args.models.len() > 1 {
+        return Err(Error::new(crate::ErrorKind::Usage, "--state with several models").expected("one model"));
+    }
     for model in &args.models {
-        let file = ModelFile::open(model)?;
+        let file = with_state(ModelFile::open(model)?, args.state.as_deref())?;
         let view = file.view()?;
         let given = assign(&args.inputs, &view.inputs, "input")?;
         let sequence = read_inputs(&given, &view.inputs, &mut arrays)?;

@@ -6,7 +6,7 @@ use crate::board::BOARDS;
 use crate::chips;
 
 /// Examples of a command, by its name.
-const EXAMPLES: [(&str, &[&str]); 21] = [
+const EXAMPLES: [(&str, &[&str]); 24] = [
     (
         "pack",
         &[
@@ -52,10 +52,24 @@ const EXAMPLES: [(&str, &[&str]); 21] = [
         &["arenite eval net.bin --inputs images.npy --labels labels.npy"],
     ),
     (
+        "train",
+        &[
+            "arenite train net.bin --inputs images.npy --labels labels.npy --rate 0.01 --state-out net.state",
+            "arenite train net.bin --inputs x.npy --labels y.npy --rate 0.01 --steps 100 --on qemu:mps2-an386 --state-out net.state",
+        ],
+    ),
+    (
         "diff",
         &[
             "arenite diff net.bin reference.npz",
             "arenite diff int8.bin --float f32.bin --inputs images.npy",
+        ],
+    ),
+    (
+        "generate",
+        &[
+            "arenite generate story.bin --prompt 'Once upon a time' --tokens 100",
+            "arenite generate story.bin --prompt Lily --tokens 100 --temperature 0.8 --top-p 0.9 --seed 7 --on qemu:mps2-an386",
         ],
     ),
     ("plan", &["arenite plan buffers.csv --capacity 65536"]),
@@ -79,6 +93,13 @@ const EXAMPLES: [(&str, &[&str]); 21] = [
     ),
     ("compare", &["arenite compare old.bin new.bin"]),
     ("size", &["arenite size net.bin --chip nrf52840"]),
+    (
+        "limits",
+        &[
+            "arenite limits net.bin --bench bench.json --limits limits.json",
+            "arenite limits net.bin --bench bench.json --limits limits.json --record",
+        ],
+    ),
     ("new", &["arenite new --chip rp2040 blinking"]),
     (
         "flash",

@@ -99,13 +99,13 @@ fn step_of(path: &std::path::Path, step: u16) -> Result<(Option<u8>, Option<Stri
         fault: arenite::Fault::Encoding,
     };
     let kernel = Code::from_u32(code.code_in(file.bytes())).kernel;
-    let steps = file
-        .view()
-        .and_then(|view| view.metadata())
-        .map(|metadata| metadata.steps);
-    let name = steps
-        .ok()
-        .and_then(|steps| Some(steps.get(usize::from(step))?.name.clone()));
+    let metadata = file.view().and_then(|view| view.metadata());
+    let name = metadata.ok().and_then(|metadata| {
+        // Steps of training are counted behind those of inference.
+        let training = metadata.training.iter().flat_map(|list| &list.steps);
+        let mut steps = metadata.steps.iter().chain(training);
+        Some(steps.nth(usize::from(step))?.name.clone())
+    });
     Ok(((kernel != NO_KERNEL).then_some(kernel), name))
 }
 

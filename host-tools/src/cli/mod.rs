@@ -14,14 +14,17 @@ mod eval;
 mod examples;
 mod explain;
 mod flash;
+mod generate;
 mod inspect;
 mod keygen;
+mod limits;
 mod machine;
 mod migrate;
 mod new;
 mod opened;
 mod outcome;
 mod pack;
+mod packed;
 mod plan;
 mod planned;
 mod program;
@@ -31,6 +34,7 @@ mod report;
 mod run;
 mod size;
 mod trace;
+mod train;
 mod update;
 mod verify;
 mod watch;
@@ -69,6 +73,8 @@ enum Command {
     Trace(trace::Args),
     /// Runs a model on labelled inputs: accuracy and confusion matrix.
     Eval(eval::Args),
+    /// Trains a model that was packed with --train on labelled inputs, here or on a board.
+    Train(Box<train::Args>),
     /// Compares every layer with a reference and names the first that differs.
     Diff(diff::Args),
     /// Plans one arena for the buffers of a CSV file.
@@ -89,8 +95,12 @@ enum Command {
     Compare(compare::Args),
     /// Says whether a model fits a chip, why not, and about how long it takes there.
     Size(size::Args),
+    /// Compares a model's figures with those that a tracked file allows.
+    Limits(limits::Args),
     /// Writes a project for a chip that builds as it stands.
     New(new::Args),
+    /// Lets a language model write: text behind a prompt, as it comes.
+    Generate(generate::Args),
     /// Flashes a program or a model with probe-rs.
     Flash(flash::Args),
     /// Packs again when a file changes, counts on a board, and shows the difference.
@@ -126,6 +136,7 @@ fn work(cli: Cli) -> Result<Verdict> {
         },
         Command::Trace(args) => trace::run(&args),
         Command::Eval(args) => eval::run(&args),
+        Command::Train(args) => train::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Weights(args) => weights::run(&args),
@@ -136,7 +147,9 @@ fn work(cli: Cli) -> Result<Verdict> {
         Command::Compare(args) => compare::run(&args),
         Command::Size(args) => size::run(&args),
         Command::Watch(args) => watch::run(&args),
+        Command::Limits(args) => limits::run(&args),
         Command::New(args) => new::run(&args),
+        Command::Generate(args) => generate::run(&args),
         Command::Flash(args) => flash::run(&args),
         Command::Update(args) => update::run(&args),
         Command::ExplainCode(args) => explain::run(&args),

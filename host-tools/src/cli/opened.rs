@@ -9,7 +9,8 @@ use super::outcome::{How, Outcome, execute, split_outputs};
 use super::progress::Shown;
 use crate::board::{self, BOARDS, Progress, RunOptions};
 use crate::metadata::StepMeta;
-use crate::model::ModelFile;
+use crate::model::saved::Saved;
+use crate::model::{ModelFile, derived};
 use crate::pieces::PiecesFile;
 use crate::{Error, ErrorKind, Result};
 
@@ -31,6 +32,20 @@ impl Opened {
             Some(pieces) => Self::Pieces(pieces),
             None => Self::Whole(ModelFile::open(path)?),
         })
+    }
+
+    /// Opens a file whose model begins with a saved state.
+    ///
+    /// # Errors
+    /// As [`Opened::open`] and [`with_state`]; [`ErrorKind::Usage`] for a model in pieces.
+    pub(super) fn open_with(path: &Path, state: Option<&Path>) -> Result<Self> {
+        match (Self::open(path)?, state) {
+            (opened, None) => Ok(opened),
+            (Self::Whole(file), Some(_)) => Ok(Self::Whole(with_state(file, state)?)),
+            (Self::Pieces(_), Some(_)) => {
+                Err(Error::new(ErrorKind::Usage, "--state of a model in pieces").expected("a model in one file"))
+            }
+        }
     }
 
     /// The model with the inputs, and the one with the outputs.
@@ -70,6 +85,18 @@ impl Opened {
             Machine::Board(_) | Machine::Serial(_) => Err(without_flash(place, "--on host or ")),
         }
     }
+}
+
+/// The model with a saved state in place of its initial one, where there is one.
+///
+/// # Errors
+/// As [`Saved::read`].
+pub(super) fn with_state(file: ModelFile, state: Option<&Path>) -> Result<ModelFile> {
+    let Some(state) = state else { return Ok(file) };
+    let view = file.view()?;
+    let saved = Saved::read(state, &view)?;
+    let bytes = derived::with_state(&view, &saved.state)?;
+    Ok(ModelFile::made(&bytes, file.path()))
 }
 
 /// That there is no flash for pieces; `or` is what a command takes besides boards that have one.

@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 use arenite::DType;
 
 use crate::accelerator::{Accelerator, Sharing};
-use crate::bundle::{self, BundleSummary};
-use crate::channels::Removed;
+use crate::bundle;
 use crate::files::{Draft, Output, Print, print, publish, read_text};
+use crate::gradient;
 use crate::import::{DIALECTS, ImportOptions};
 use crate::memory::plan;
 use crate::model::ModelFile;
 use crate::pack::{self, Options, Packed};
 use crate::page::Extra;
 use crate::preprocess::Preprocess;
-use crate::report::Summary;
 use crate::sign::Signer;
 use crate::stage::Stage;
 use crate::{Error, ErrorKind, Result};
 
 use super::borders::BorderOptions;
 use super::element_type::{ElementType, ElementTypeOptions};
+use super::packed::text;
 use super::planned::refused_value;
 use super::program::Verdict;
 use super::progress::Shown;
@@ -109,6 +109,15 @@ pub(super) struct Args {
     /// Hands steps to the accelerator that this file (TOML) declares: `Session::run_accelerated` runs them.
     #[arg(long, value_name = "FILE")]
     accelerator: Option<PathBuf>,
+    /// Puts steps of training into the file, over the memory of inference: gradient descent on the network's f32 parameters.
+    #[arg(long, requires = "loss")]
+    train: bool,
+    /// The loss of training: cross-entropy (labels), l2, or mse (a target).
+    #[arg(long, value_name = "LOSS", requires = "train")]
+    loss: Option<String>,
+    /// Parameters that are trained, by name with `*` for any characters, or `biases`; repeatable. The others stay as they are. Default: all.
+    #[arg(long, value_name = "PATTERN", requires = "train")]
+    trainable: Vec<String>,
     /// Sample inputs, .npz or .npy, that a device runs as a self-test: the file gets them and digests of their outputs.
     #[arg(long, value_name = "FILE")]
     self_test: Option<PathBuf>,
@@ -175,9 +184,8 @@ pub(super) fn run(args: Args) -> Result<Verdict> {
         return Err(Error::new(ErrorKind::Usage, message).help("pass one of them"));
     }
     let read_first = args.labels.iter().chain(&args.sign).chain(&args.accelerator);
-    read_first
-        .into_iter()
-        .try_for_each(|input| outputs_differ(&output, page.as_ref(), input))?;
+    let mut read_first = read_first.chain(args.borders.tokenizer());
+    read_first.try_for_each(|input| outputs_differ(&output, page.as_ref(), input))?;
     let mut networks = options(args)?;
     if page.is_some() {
         // The page shows the trace as it was imported.
@@ -268,7 +276,8 @@ fn options(args: Args) -> Result<Vec<Options>> {
             || quantize.is_some())
     {
         return Err(usage(
-            "--name, --weights, --signature, --set, --from, --until, --state, --calibrate, --preprocess and --self-test with several inputs"
+            "--name, --weights, --signature, --set, --from, --until, --state, --context, --tokenizer, --calibrate, --preprocess and --self-test with \
+             several inputs"
                 .into(),
         )
         .expected("one input")
@@ -320,6 +329,18 @@ fn options(args: Args) -> Result<Vec<Options>> {
         None => None,
         Some(path) => Some(Accelerator::parse(&read_text(path, "read the accelerator")?, path)?),
     };
+    let train = match (&args.loss, args.train) {
+        (Some(loss), true) => Some(gradient::Request {
+            loss: gradient::Loss::named(loss)?,
+            trainable: args.trainable,
+        }),
+        _ => None,
+    };
+    if train.is_some() && args.input.len() > 1 {
+        return Err(usage("--train with several inputs".into())
+            .expected("one input")
+            .help("a bundle gives each model a state of its own: pack the network that is trained by itself"));
+    }
     let inputs = args.input.clone();
     let options = Options {
         input: PathBuf::new(),
@@ -358,6 +379,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
         winograd: args.winograd,
         keep_dead_channels: args.keep_dead_channels,
         explain: args.explain,
+        train,
         self_test: args.self_test,
         sign,
         name: args.name,
@@ -369,131 +391,4 @@ fn options(args: Args) -> Result<Vec<Options>> {
         ..options.clone()
     };
     Ok(args.borders.each(inputs.into_iter().map(each).collect()))
-}
-
-/// What came of it, for people.
-fn text(packed: &[Packed], bundled: Option<&BundleSummary>, output: &Path) -> String {
-    let mut text = String::new();
-    for packed in packed {
-        text += &match &packed.dump {
-            Some(dump) => dump.clone(),
-            None => figures(&packed.summary, output),
-        };
-    }
-    if let Some(bundle) = bundled {
-        text += &format!(
-            "bundle of {} models: arena {} bytes, state {} bytes, file {} bytes\n",
-            bundle.models.len(),
-            bundle.arena_bytes,
-            bundle.state_bytes,
-            bundle.model_bytes
-        );
-    }
-    text
-}
-
-fn figures(summary: &Summary, output: &Path) -> String {
-    let proof = if summary.plan_proven_optimal {
-        "proven minimal for this order".to_string()
-    } else {
-        format!("lower bound {}", summary.plan_lower_bound_bytes)
-    };
-    let mut text = format!(
-        "{} ({}, {}) -> {}\n",
-        summary.name,
-        summary.dialect,
-        summary.target,
-        output.display()
-    );
-    text += &format!(
-        "  parameters {}, MACs {} per element, batch {}\n",
-        summary.params, summary.macs, summary.batch
-    );
-    if let Some(removed) = summary.dead_channels.filter(|&removed| removed != Removed::default()) {
-        text += &format!(
-            "  removed    {} dead channels, {} bytes of weights, {} MACs\n",
-            removed.channels, removed.bytes, removed.macs
-        );
-    }
-    if let Some(stream) = summary.stream {
-        text += &format!(
-            "  stream     {} pieces, a buffer of {} bytes, {} read in a run\n",
-            stream.pieces, stream.buffer_bytes, stream.read_bytes
-        );
-    }
-    if let Some(winograd) = summary.winograd {
-        text += &format!(
-            "  Winograd   {} layer{}, {} bytes of flash\n",
-            winograd.layers,
-            if winograd.layers == 1 { "" } else { "s" },
-            winograd.extra_bytes
-        );
-    }
-    if let Some(report) = &summary.quantization {
-        let snr = report
-            .snr_db
-            .map_or(String::new(), |snr| format!(", {snr:.1} dB on them"));
-        let left = match report.left_range.len() {
-            0 => "none left its range".to_string(),
-            left => format!("{left} of {} left their range", left + report.never_left_range.len()),
-        };
-        text += &format!(
-            "  quantised  on {} samples{snr}; of the activations {left}\n",
-            report.samples
-        );
-        for point in &report.front {
-            let layers: Vec<String> = point
-                .layers
-                .iter()
-                .map(|(name, count)| format!("{count} {name}"))
-                .collect();
-            let snr = point.snr_db.map_or("no noise".into(), |snr| format!("{snr:.1} dB"));
-            let chosen = if point.chosen { " <- taken" } else { "" };
-            text += &format!(
-                "    {:>9} bytes, {snr}: {}{chosen}\n",
-                point.model_bytes,
-                layers.join(", ")
-            );
-        }
-    }
-    if let Some(report) = &summary.weight_only {
-        let snr = report
-            .weights_snr_db
-            .map_or(String::new(), |snr| format!(", {snr:.1} dB of the weights"));
-        text += &format!(
-            "  weights    of {} layers in {} bits{snr}\n",
-            report.layers, report.bits
-        );
-    }
-    text += &format!("  steps      {}\n", summary.steps);
-    text += &format!("  arena      {} bytes, {proof}\n", summary.arena_bytes);
-    if let Some(sums) = &summary.sums_by_rows {
-        text += &format!(
-            "    {} sum{} by rows, in {} more steps: at least {} bytes without\n",
-            sums.sums,
-            if sums.sums == 1 { "" } else { "s" },
-            sums.more_steps,
-            sums.whole_arena_bytes
-        );
-    }
-    text += &summary.cores_text();
-    text += &summary.accelerator_text();
-    if summary.pareto.len() > 1 {
-        text += &format!("  extra MACs {}\n", summary.extra_macs);
-        for point in &summary.pareto {
-            text += &format!(
-                "    {:>9} bytes with {} extra MACs: {}\n",
-                point.arena_bytes, point.extra_macs, point.cuts
-            );
-        }
-    }
-    text += &format!("  state      {} bytes\n", summary.state_bytes);
-    text += &format!(
-        "  model      {} bytes ({} weights, {} plan)\n",
-        summary.model_bytes, summary.weights_bytes, summary.plan_bytes
-    );
-    text += &summary
-        .stack_text()
-        .map_or(String::new(), |stack| format!("  stack      {stack}\n"));
-    text
 }

@@ -28,16 +28,6 @@ const fn option(name: &'static str, comes_with: &'static str, instead: &'static 
     }
 }
 
-const fn command(name: &'static str, comes_with: &'static str, instead: &'static str) -> Planned {
-    Planned {
-        program: "arenite",
-        name,
-        value: None,
-        comes_with,
-        instead,
-    }
-}
-
 const fn value(name: &'static str, value: &'static str, comes_with: &'static str, instead: &'static str) -> Planned {
     Planned {
         value: Some(value),
@@ -45,23 +35,11 @@ const fn value(name: &'static str, value: &'static str, comes_with: &'static str
     }
 }
 
-const TRAIN: &str = "train on a computer and pack the trained network";
+const TRAIN: &str = "trace the network with the batch that is wanted";
 const STREAM: &str = "set the whole input before a run; --fit and --region lower the arena";
-const SEQUENCES: &str =
-    "export the network with a fixed length, and keep its state in `trace.json` (docs/trace-schema.md)";
-const DIALECT: &str = "export the network to .onnx or .tflite, or trace it with arenite_trace";
 
 /// All of it. Whoever builds one takes its row away.
 const PLANNED: &[Planned] = &[
-    option("--context", "caches of keys and values", SEQUENCES),
-    option(
-        "--tokenizer",
-        "language models",
-        "turn text into numbers in the application",
-    ),
-    option("--train", "training on the device", TRAIN),
-    option("--loss", "training on the device", TRAIN),
-    option("--trainable", "training on the device", TRAIN),
     option("--micro-batches", "training on the device", TRAIN),
     option("--stream-input", "inputs that are fed by rows", STREAM),
     option("--stream-output", "outputs that are handed out by rows", STREAM),
@@ -70,14 +48,6 @@ const PLANNED: &[Planned] = &[
         "16",
         "weights of sixteen bits",
         "pass 8 or 4, or leave it out: f32 weights stay f32",
-    ),
-    value("--dialect", "gguf", "language models", DIALECT),
-    value("--dialect", "llama2c", "language models", DIALECT),
-    command("train", "training on the device", TRAIN),
-    command(
-        "generate",
-        "language models",
-        "call the model token by token with `arenite run`",
     ),
 ];
 

@@ -32,6 +32,9 @@ pub(super) struct Args {
     /// Where to run: host, qemu:BOARD, or a board at a serial port: serial:PORT or serial:PORT:BAUD.
     #[arg(long, value_name = "host|qemu:BOARD|serial:PORT", default_value = "host")]
     on: Machine,
+    /// Starts with a state that `arenite train` saved.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     /// Starts each run of a sequence with fresh state.
     #[arg(long)]
     reset_each: bool,
@@ -68,7 +71,7 @@ struct OutputReport {
 }
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
-    let model = Opened::open(&args.model)?;
+    let model = Opened::open_with(&args.model, args.state.as_deref())?;
     let [file, last] = model.ends();
     let (first, last) = (file.view()?, last.view()?);
     let (inputs, outputs) = (&first.inputs, &last.outputs);
@@ -266,7 +269,8 @@ fn text(report: &Report, outputs: &[Array], runs: usize) -> String {
     text
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -69,6 +69,7 @@ impl Args {
             on: vec![self.on],
             all: false,
             json: false,
+            state: None,
             chip: self.chip.clone(),
             quick: self.quick,
             timeout: self.timeout,

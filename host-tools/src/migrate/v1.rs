@@ -98,6 +98,8 @@ pub(super) fn to_2(file: &[u8]) -> Result<Vec<u8>> {
         meta: meta.len(),
         labels: labels.len(),
         cores: cores.len(),
+        tokenizer: 0,
+        training: 0,
         state_init: state_bytes,
         state_runs,
         weights: weights.len(),

@@ -10,12 +10,13 @@ use super::options::{Options, Progress};
 use crate::accelerator::Handing;
 use crate::describe::{self, explain};
 use crate::error::Result;
+use crate::gradient::{self, Request as TrainRequest, Trained};
 use crate::graph::Graph;
 use crate::import;
 use crate::lower::{self, Preferences};
 use crate::memory::{self, Placed, Region, Request, accelerate, cores, fit, in_place, schedule};
-use crate::program::Program;
-use crate::report::Summary;
+use crate::program::{Constants, Program};
+use crate::report::{Summary, TrainingReport};
 use crate::stage::Stage;
 use crate::weights::Weights;
 
@@ -27,12 +28,24 @@ pub struct Back {
     pub placed: Placed,
     /// The text of `--explain`.
     pub explanation: Option<String>,
+    /// The steps of training.
+    pub training: Option<Box<TrainingBack>>,
+}
+
+/// Steps of training in their places, over the arena and the state of inference.
+pub struct TrainingBack {
+    /// The steps; their weights are those of inference and more.
+    pub program: Program,
+    /// Where everything lies.
+    pub placed: Placed,
+    /// Parameters that are trained.
+    pub parameters: Vec<gradient::Parameter>,
 }
 
 /// Lowers a graph, orders its steps and places what they touch; `summary` hears of it. Layers spend flash where `spend` is given, but for those in it.
 ///
 /// # Errors
-/// What no kernel computes, and what does not fit.
+/// Operators that no kernel computes, and programs that do not fit.
 pub fn run(
     graph: Graph,
     weights: &Weights,
@@ -112,15 +125,82 @@ pub fn place(
         program,
         placed,
         explanation,
+        training: None,
     })
 }
 
-/// What steps are made with, beside the graph.
+/// Lowers, orders and places the steps of training beside those of inference, `back`; `summary` hears of it.
+///
+/// # Errors
+/// Operators that no kernel computes, and programs that do not fit.
+pub fn train(
+    back: &mut Back,
+    trained: Trained,
+    weights: &Weights,
+    (options, asked): (&Options, &TrainRequest),
+    summary: &mut Summary,
+    progress: &mut Progress<'_>,
+) -> Result<()> {
+    let at_input = |e: crate::Error| e.in_file(&options.input);
+    let Trained {
+        training,
+        parameters,
+        backward_macs,
+        ..
+    } = trained;
+    let source = Source {
+        weights,
+        options,
+        spend: None,
+    };
+    let constants = back.program.weights.clone();
+    let mut program = lowered_beside(training, source, constants, progress).map_err(at_input)?;
+    let found = schedule::schedule(&program, options.plan_nodes, progress);
+    schedule::apply(&mut program, &found.order);
+    if options.in_place {
+        in_place::merge(&mut program);
+    }
+    let bodies = memory::bodies(&program, options.in_place);
+    let placed = memory::place(bodies, &request(options), progress).map_err(at_input)?;
+    let mut ops = std::collections::BTreeMap::new();
+    for step in &program.steps {
+        *ops.entry(step.kind.to_string()).or_insert(0) += 1;
+    }
+    let [inference, training] = [back.placed.arena_bytes(), placed.arena_bytes()];
+    summary.training = Some(TrainingReport {
+        loss: asked.loss.name().to_string(),
+        trained_params: gradient::scalars(&program.graph, &parameters),
+        gradients: parameters.len(),
+        backward_macs,
+        train_steps: program.steps.len(),
+        train_ops_final: ops,
+        train_arena_bytes: training,
+        train_liveness_bound_bytes: placed.bodies.max_live(),
+        inference_arena_bytes: inference,
+    });
+    // Each region is as large as the list of steps that takes more of it.
+    let both = back.placed.region_bytes().into_iter().zip(placed.region_bytes());
+    let regions: Vec<u64> = both.map(|(a, b)| a.max(b)).collect();
+    summary.arena_bytes = regions.iter().sum();
+    for (region, bytes) in summary.regions.iter_mut().zip(regions) {
+        region.bytes = bytes;
+    }
+    summary.plan_proven_optimal &= placed.proven_optimal();
+    summary.plan_lower_bound_bytes = summary.plan_lower_bound_bytes.max(placed.lower_bound());
+    back.training = Some(Box::new(TrainingBack {
+        program,
+        placed,
+        parameters,
+    }));
+    Ok(())
+}
+
+/// Sources from which steps are made, beside the graph.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     /// The values of parameters.
     pub weights: &'a Weights,
-    /// What is asked for.
+    /// Options of the command.
     pub options: &'a Options,
     /// Layers spend flash where this is given, but for those in it.
     pub spend: Option<&'a BTreeSet<String>>,
@@ -154,8 +234,21 @@ pub fn steps(
 /// The steps of a graph in its own order.
 ///
 /// # Errors
-/// What no kernel computes.
+/// Operators that no kernel computes.
 pub fn lowered(graph: Graph, source: Source<'_>, progress: &mut Progress<'_>) -> Result<Program> {
+    lowered_beside(graph, source, Constants::default(), progress)
+}
+
+/// The same with constants behind those of another list of steps.
+///
+/// # Errors
+/// Operators that no kernel computes.
+fn lowered_beside(
+    graph: Graph,
+    source: Source<'_>,
+    constants: Constants,
+    progress: &mut Progress<'_>,
+) -> Result<Program> {
     let Source {
         weights,
         options,
@@ -180,7 +273,7 @@ pub fn lowered(graph: Graph, source: Source<'_>, progress: &mut Progress<'_>) ->
             }),
     };
     progress("choosing kernels", 0, 0);
-    lower::lower(graph, preferences, weights)
+    lower::lower_beside(graph, preferences, weights, constants)
 }
 
 /// Whether flash buys instructions on this target.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::back::Back;
+use super::back::{Back, TrainingBack};
 use super::options::{Options, Progress};
 use super::whole;
 use crate::board::tell_worst;
@@ -11,10 +11,11 @@ use crate::channels::Removed;
 use crate::emit::{self, Written};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{Draft, Output, print, system};
+use crate::gradient::Parameter;
 use crate::graph::Graph;
 use crate::import::Samples;
 use crate::memory::prove;
-use crate::metadata::Metadata;
+use crate::metadata::{ListMeta, Metadata, TrainedMeta};
 use crate::model::{self, ModelFile};
 use crate::report::{Quantization, Summary};
 use crate::weights::Weights;
@@ -51,8 +52,8 @@ pub(super) fn run(
     let sizes = emit::emit(
         program,
         placed,
-        &metadata,
-        &options.labels,
+        training(back),
+        (&metadata, &options.labels),
         &sources.weights,
         draft.file(),
         &mut written,
@@ -137,7 +138,15 @@ pub(super) fn bytes(
     let metadata = metadata(back, keys, input_sha256, summary)?;
     let Back { program, placed, .. } = back;
     let labels = &options.labels;
-    let sizes = emit::emit(program, placed, &metadata, labels, weights, &file, &mut |_, _| {})?;
+    let sizes = emit::emit(
+        program,
+        placed,
+        training(back),
+        (&metadata, labels),
+        weights,
+        &file,
+        &mut |_, _| {},
+    )?;
     Ok(sizes.model + envelope(options))
 }
 
@@ -158,8 +167,42 @@ fn metadata(back: &Back, keys: &BTreeMap<String, String>, input_sha256: &str, su
         summary: serde_json::to_string(&summary).map_err(|e| Error::internal(format!("the summary: {e}")))?,
         labels: Vec::new(),
         cut: emit::cut_steps(program, &steps),
+        training: back.training.as_deref().map(list_metadata).transpose()?.map(Box::new),
         steps,
         input_keys: program.graph.inputs.iter().map(key).collect(),
+        ports: owners.ports,
+        tensors: owners.names,
+    })
+}
+
+/// The steps of training, for the file.
+fn training(back: &Back) -> Option<emit::Training<'_>> {
+    back.training.as_deref().map(|training| emit::Training {
+        program: &training.program,
+        memory: &training.placed,
+    })
+}
+
+/// Returns the metadata of the file's steps of training.
+fn list_metadata(training: &TrainingBack) -> Result<ListMeta> {
+    let TrainingBack {
+        program,
+        placed,
+        parameters,
+    } = training;
+    let owners = emit::Owners::new(program);
+    let parameter = |parameter: &Parameter| {
+        let tensor = program.graph.tensor(parameter.tensor);
+        TrainedMeta {
+            name: parameter.name.clone(),
+            offset: program.state.offsets.get(&parameter.tensor).copied().unwrap_or(0),
+            shape: tensor.shape.iter().map(|&n| n as u32).collect(),
+        }
+    };
+    Ok(ListMeta {
+        input_keys: vec![String::new(); program.graph.inputs.len()],
+        steps: emit::step_metadata(program, placed, &owners)?,
+        parameters: parameters.iter().map(parameter).collect(),
         ports: owners.ports,
         tensors: owners.names,
     })

@@ -56,6 +56,9 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     let content = import::read(&options.input)?;
     let name = files::paths::shown(&options.input);
     let (dialect, imported) = import::import_content(&name, &content, options.dialect.as_deref(), &options.import)?;
+    if let Some(spec) = &options.weights {
+        import::refuse_weights(spec, dialect).map_err(|e| e.in_file(&options.input))?;
+    }
     let input_sha256 = sha256(&content);
     drop(content);
     let Imported {
@@ -120,6 +123,11 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         graph.low_bits.clear();
     }
     let fuse = match &quantizing {
+        // Sums in front of a gradient stay operators of their own.
+        None if options.train.is_some() => {
+            quantize::refuse_other(&graph, options.dtype).map_err(at_input)?;
+            passes::run_before_training
+        }
         None => {
             quantize::refuse_other(&graph, options.dtype).map_err(at_input)?;
             passes::run

@@ -22,6 +22,7 @@ pub use whole::portable;
 
 use crate::error::{ErrorKind, Result};
 use crate::files::{Draft, Output};
+use crate::gradient;
 use dump::Dump;
 use finish::Sources;
 
@@ -46,6 +47,7 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
     let output = Output::to(&options.output)?;
     refuse_inputs(&output, options)?;
     options.refuse_beside_cores()?;
+    options.refuse_beside_training()?;
     // Whole first, in any case.
     let flash = options.stream.as_ref();
     if flash.is_some() {
@@ -84,8 +86,20 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
     let spent = winograd::choose(&front.graph, &front.weights, options, &summary, bytes, progress)?;
     let (spend, warning) = winograd::told(spent, options, &mut summary);
     let in_pieces = flash.map(|flash| (front.graph.clone(), flash));
+    let trained = options.train.as_ref().map(|asked| {
+        let trained = gradient::differentiate(front.graph.clone(), asked);
+        trained.map_err(|e| e.in_file(&options.input))
+    });
+    let trained = trained.transpose()?;
+    if let Some(trained) = &trained {
+        front.graph = trained.inference.clone();
+    }
     let told = (&mut dump, &mut summary);
-    let back = back::run(front.graph, &front.weights, options, spend.as_ref(), told, progress)?;
+    let mut back = back::run(front.graph, &front.weights, options, spend.as_ref(), told, progress)?;
+    if let (Some(trained), Some(asked)) = (trained, &options.train) {
+        let asked = (options, asked);
+        back::train(&mut back, trained, &front.weights, asked, &mut summary, progress)?;
+    }
 
     let sources = Sources {
         weights: front.weights,

@@ -6,6 +6,7 @@ use arenite::{DType, KernelId, MAX_CORES, Target};
 
 use crate::accelerator::{Accelerator, Sharing};
 use crate::error::{Error, ErrorKind, Result};
+use crate::gradient;
 use crate::graph::{Graph, facts};
 use crate::import::ImportOptions;
 use crate::memory::{Region, plan};
@@ -74,6 +75,8 @@ pub struct Options {
     pub keep_dead_channels: bool,
     /// Whether to explain the arena.
     pub explain: bool,
+    /// Puts steps of training beside those of inference.
+    pub train: Option<gradient::Request>,
     /// Sample inputs, whose outputs go into the file as a self-test.
     pub self_test: Option<PathBuf>,
     /// Who signs the file, if anybody; a bundle is signed as a whole.
@@ -153,6 +156,7 @@ impl Options {
             winograd: false,
             keep_dead_channels: false,
             explain: false,
+            train: None,
             self_test: None,
             sign: None,
             name: None,
@@ -214,6 +218,32 @@ impl Options {
 }
 
 impl Options {
+    /// Refuses what does not go with steps of training.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`].
+    pub(super) fn refuse_beside_training(&self) -> Result<()> {
+        let beside = [
+            (self.cores > 1, "--cores"),
+            (self.accelerator.is_some(), "--accelerator"),
+            (self.stream.is_some(), "--region NAME=SIZE:stream"),
+            (self.fit.is_some(), "--fit"),
+            (self.max_step.is_some(), "--max-step"),
+            (self.explain, "--explain"),
+            (self.winograd, "--winograd"),
+            (self.quantize.is_some(), "--calibrate"),
+            (self.weight_only.is_some(), "--weight-bits"),
+            (self.input_dtype.is_some(), "--input-dtype"),
+            (self.output_dtype.is_some(), "--output-dtype"),
+        ];
+        match beside.into_iter().find(|&(given, _)| given && self.train.is_some()) {
+            None => Ok(()),
+            Some((_, option)) => Err(Error::new(ErrorKind::Usage, format!("--train with {option}"))
+                .expected("one of them")
+                .help("a network is trained in f32, in one arena, on one core: leave one of the options out")),
+        }
+    }
+
     /// Refuses what does not go with a network that was compiled for an Ethos-U.
     ///
     /// # Errors

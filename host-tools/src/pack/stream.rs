@@ -430,6 +430,7 @@ fn piece(
         summary: serde_json::to_string(&summary).map_err(|e| Error::internal(format!("the summary: {e}")))?,
         input_keys: vec![String::new(); inputs.len()],
         cut: Vec::new(),
+        training: None,
         labels: Vec::new(),
         steps: steps.to_vec(),
         ports: ports.filter(own).map(|(_, &owner)| owner).collect(),

@@ -34,5 +34,6 @@ mod sites;
 #[cfg(unix)]
 mod streams;
 mod texts;
+mod training;
 mod transcript;
 mod winograd;

@@ -3,8 +3,8 @@
 //! A line there that begins with `~` makes a file from another: `FROM > TO: OLD => NEW` puts one text in the place of another, `FROM > TO: cut N` keeps N
 //! bytes, `FROM > TO: grow N` makes them N with zeros, `FROM > TO: flip N` changes byte N, `FROM > TO: byte N = V` makes it V. `TO: TEXT` is all of it
 //! (`\n` and `\xFF` as in Rust), `TO: N times TEXT` that N times with its number for `#`, `TO: onnx TEXT` what `onnx.rs` makes of it, `TO: zip NAMES` an
-//! archive of empty files, `TO: pack INPUT` a model. Folders in TO are made. A line with `$` is a command; what it prints stands below it, with its status,
-//! and `ARENITE_BLESS=1` writes that anew. Lines with `#` are headings.
+//! archive of empty files, `TO: pack INPUT` a model, `TO: train MODEL` a state. Folders in TO are made. A line with `$` is a command; what it prints stands
+//! below it, with its status, and `ARENITE_BLESS=1` writes that anew. Lines with `#` are headings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -90,6 +90,13 @@ fn files(bench: &Bench) {
     write_npy(bench.path("odd.npy"), &Array2::<f32>::zeros((3, 5))).expect("written");
     write_npy(bench.path("bytes.npy"), &few.mapv(|_| 1_u8)).expect("written");
     write_npy(bench.path("nan.npy"), &few.mapv(|_| f32::NAN)).expect("written");
+    // One pixel of each image: the rest of a sum stays finite.
+    let mut infinite = few.clone();
+    infinite
+        .axis_chunks_iter_mut(Axis(0), 1)
+        .filter_map(|image| image.into_iter().next())
+        .for_each(|pixel| *pixel = f32::INFINITY);
+    write_npy(bench.path("inf.npy"), &infinite).expect("written");
     let parameters = |change: &Change| -> Vec<(String, ArrayD<f32>)> {
         let shapes = [
             ("fc1.weight", vec![32, 64]),
@@ -244,6 +251,9 @@ fn make(line: &str, bench: &Bench) {
     let Some((from, to)) = names.split_once(" > ") else {
         if let Some(words) = change.strip_prefix("pack ") {
             let said = told(&format!("pack {words} -o {names}"), bench);
+            assert!(!said.contains("status "), "{said}");
+        } else if let Some(words) = change.strip_prefix("train ") {
+            let said = told(&format!("arenite train {words} --state-out {names}"), bench);
             assert!(!said.contains("status "), "{said}");
         } else {
             let path = bench.path(names);

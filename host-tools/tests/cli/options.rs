@@ -61,7 +61,7 @@ const fn with(row: Row, with: &'static [&'static str]) -> Row {
     Row { with, ..row }
 }
 
-const ROWS: [Row; 45] = [
+const ROWS: [Row; 50] = [
     row("assume", Base::Float, &["nothing=3"], Refused(2, "nothing")),
     row("set", Base::Float, &["image=0.5"], Refused(2, "no input is left")),
     row("from", Base::Float, &["relu1"], File),
@@ -72,6 +72,14 @@ const ROWS: [Row; 45] = [
     row("budget", Base::Int8, &["flash=7K"], File),
     row("calibrate", Base::Int8, &["@few.npy"], File),
     row("cores", Base::OnM0, &["2"], File),
+    row("train", Base::Float, &[], Refused(2, "--loss")),
+    row("loss", Base::Float, &["l2"], Refused(2, "--train")),
+    with(
+        row("trainable", Base::Float, &["fc*"], File),
+        &["--train", "--loss", "cross-entropy"],
+    ),
+    row("context", Base::Float, &["5"], Refused(2, "no keys and values")),
+    row("tokenizer", Base::Float, &["@labels.txt"], Refused(1, "labels.txt")),
     row("dialect", Base::Float, &["onnx"], Refused(1, "protocol buffer")),
     row("dtype", Base::Float, &["int8"], File),
     row("dump-after", Base::Float, &["fold"], Said),

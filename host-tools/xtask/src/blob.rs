@@ -198,6 +198,8 @@ impl Blob {
             state_runs: state_runs.unwrap_or(0),
             labels: self.labels.len(),
             cores: self.cores.len(),
+            tokenizer: 0,
+            training: 0,
             weights: self.weights.len(),
         };
         header.place(lengths).expect("a small file");

@@ -1,7 +1,7 @@
-//! The archive that people install from: programs, boards' firmware with its hashes, manuals, completions.
+//! The archive that people install from: programs, boards' firmware with its hashes, the library for C as a CMake package, manuals, completions; and the
+//! archives of [`PLACES`].
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,10 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
+use crate::places::{self, Libraries, PLACES, Result};
 
 /// The program that runs any model: what `run`, `bench` and others start on a board.
 const PROGRAM: &str = "infer";
@@ -28,6 +30,8 @@ pub struct Parts<'a> {
     pub triple: &'a str,
     /// Boards whose firmware goes along.
     pub boards: &'a [&'static Board],
+    /// Libraries for C that go along.
+    pub libraries: &'a Libraries,
 }
 
 /// A file of the archive, by its path in it, with whether it is a program.
@@ -51,6 +55,8 @@ pub fn archive(parts: &Parts<'_>, folder: &Path) -> Result<PathBuf> {
         files.insert(format!("bin/{program}{suffix}"), (bytes, true));
     }
     firmware(parts.boards, &mut files)?;
+    let package = cmake_package(parts.libraries)?.into_iter();
+    files.extend(package.map(|(path, bytes)| (path, (bytes, false))));
     manuals(&mut files)?;
     completions(&mut files);
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -63,16 +69,66 @@ pub fn archive(parts: &Parts<'_>, folder: &Path) -> Result<PathBuf> {
     }
 
     let name = name(parts.triple);
-    let bytes = packed(&name, &files)?;
+    written(folder, &format!("{name}.tgz"), &packed(&name, &files)?)
+}
+
+/// Writes the archives of the [`PLACES`] into `folder`, with these libraries.
+///
+/// # Errors
+/// Files that cannot be read or written.
+pub fn archives_of_places(libraries: &Libraries, folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for place in &PLACES {
+        let files = (place.files)(libraries)?;
+        let files: Files = files.into_iter().map(|(path, bytes)| (path, (bytes, false))).collect();
+        let bytes = if place.is_zip {
+            zipped(place.folder, &files)?
+        } else {
+            packed(place.folder, &files)?
+        };
+        paths.push(written(folder, &place.archive(), &bytes)?);
+    }
+    Ok(paths)
+}
+
+/// Writes an archive, and its SHA-256 as `sha256sum --check` reads it.
+fn written(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
-    let path = folder.join(format!("{name}.tgz"));
-    fs::write(&path, &bytes)?;
-    // As `sha256sum --check` reads it.
+    let path = folder.join(name);
+    fs::write(&path, bytes)?;
     fs::write(
-        folder.join(format!("{name}.tgz.sha256")),
-        format!("{}  {name}.tgz\n", hash(&bytes)),
+        folder.join(format!("{name}.sha256")),
+        format!("{}  {name}\n", hash(bytes)),
     )?;
     Ok(path)
+}
+
+/// Returns the files for `find_package`, by paths below a prefix.
+///
+/// # Errors
+/// Files that cannot be read.
+pub fn cmake_package(libraries: &Libraries) -> Result<places::Files> {
+    let mut files = places::Files::new();
+    if libraries.is_empty() {
+        return Ok(files);
+    }
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../firmware/c");
+    for name in [
+        "arenite-config.cmake",
+        "arenite-config-version.cmake",
+        "core.cmake",
+        "cores.cmake",
+    ] {
+        let text = fs::read_to_string(sources.join("cmake").join(name))?;
+        let text = text.replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+        files.insert(format!("lib/cmake/arenite/{name}"), text.into_bytes());
+    }
+    let header = fs::read(sources.join("include/arenite.h"))?;
+    files.insert("include/arenite.h".to_owned(), header);
+    for (core, library) in libraries {
+        files.insert(format!("lib/arenite/{core}/libarenite_c.a"), library.clone());
+    }
+    Ok(files)
 }
 
 fn hash(bytes: &[u8]) -> String {
@@ -145,4 +201,18 @@ fn packed(name: &str, files: &Files) -> Result<Vec<u8>> {
     let mut compressed = archive.into_inner()?;
     compressed.flush()?;
     Ok(compressed.finish()?)
+}
+
+/// The same as `.zip`.
+fn zipped(name: &str, files: &Files) -> Result<Vec<u8>> {
+    let mut archive = ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (path, (bytes, is_program)) in files {
+        let mode = if *is_program { 0o755 } else { 0o644 };
+        archive.start_file(
+            format!("{name}/{path}"),
+            SimpleFileOptions::default().unix_permissions(mode),
+        )?;
+        archive.write_all(bytes)?;
+    }
+    Ok(archive.finish()?.into_inner())
 }

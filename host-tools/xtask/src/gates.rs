@@ -31,13 +31,14 @@ const PUBLISHED: [&str; 11] = [
 const WORKSPACES: [&str; 2] = ["Cargo.toml", "firmware/Cargo.toml"];
 
 /// Features of the runtime that leave parts of it out, each alone, and none.
-const ALONE: [&str; 8] = [
+const ALONE: [&str; 9] = [
     "",
     "testkit",
     "pack",
     "cores",
     "accelerators",
     "ethos-u",
+    "training",
     "guard",
     "slots",
 ];

@@ -2,8 +2,8 @@
 //!
 //! [`results`] measures and compares, [`peer`] counts another runtime beside ours, [`quantise`]
 //! and [`quantisers`] judge int8 networks that are made here and elsewhere, [`tables`] writes all of it into the documents; [`dist`] makes the archive
-//! that is installed from, [`playground`] the page that packs in a browser; [`suites`] finds files of tests, [`require`] says
-//! what tests may not lack, [`tiers`] and [`long_tier`] when they last passed.
+//! that is installed from and, with [`places`], those for other build systems, [`playground`] the page that packs in a browser; [`suites`] finds files
+//! of tests, [`require`] says what tests may not lack, [`tiers`] and [`long_tier`] when they last passed.
 //! The commands (`cargo xtask`) are the package's program.
 
 pub mod blob;
@@ -13,6 +13,7 @@ pub mod dist;
 pub mod long_tier;
 pub mod most;
 pub mod peer;
+pub mod places;
 pub mod playground;
 pub mod quantise;
 pub mod quantisers;

@@ -18,9 +18,10 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use arenite_host::board::{BOARDS, Board};
+use arenite_xtask::places::{self, Core};
 use clap::{Parser, Subcommand};
 
-/// What went wrong, for people.
+/// An error, for people.
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 #[derive(Parser)]
@@ -98,11 +99,15 @@ enum Task {
         /// As `thumbv7em-none-eabihf`.
         triple: Option<String>,
     },
-    /// Makes the archive that people install from, below target/dist: both programs, firmware of the boards with its hashes, manuals, completions.
+    /// Makes the archive that people install from, below target/dist: both programs, firmware of the boards with its hashes, the library for C, manuals,
+    /// completions; and the archives for Zephyr, ESP-IDF and Arduino.
     Dist {
         /// Firmware of these boards instead of all.
         #[arg(long, value_name = "BOARD")]
         board: Vec<String>,
+        /// The library for C for these cores instead of all: firmware/c/cmake/cores.cmake.
+        #[arg(long, value_name = "CORE")]
+        core: Vec<String>,
     },
     /// Cuts a release: changelog, versions, commit, tag; archive, packages, wheel, checksums and a list of what is in them, below target/release-VERSION.
     Release {
@@ -204,7 +209,7 @@ fn main() -> ExitCode {
             })
         }
         Task::Firmware { triple } => setup::prepare(false).and_then(|()| suite::build_firmware(triple.as_deref())),
-        Task::Dist { board } => setup::prepare(false).and_then(|()| dist(&board)),
+        Task::Dist { board, core } => setup::prepare(false).and_then(|()| dist(&board, &core)),
         Task::Release { version, dry_run } => release::release(&version, dry_run),
         Task::Playground => playground(),
         Task::Coverage { files } => setup::prepare(true).and_then(|()| coverage::measure(&files)),
@@ -256,12 +261,22 @@ fn playground() -> Result<()> {
 }
 
 /// The archive for this host.
-fn dist(names: &[String]) -> Result<()> {
+fn dist(names: &[String], cores: &[String]) -> Result<()> {
     let find = |name: &String| Board::find(name).ok_or_else(|| format!("no board is called `{name}`"));
     let boards = match names {
         [] => BOARDS.iter().collect(),
         names => names.iter().map(find).collect::<std::result::Result<Vec<_>, _>>()?,
     };
+    let cores = match cores {
+        [] => places::CORES.iter().collect(),
+        names => names
+            .iter()
+            .map(|name| Core::named(name))
+            .collect::<std::result::Result<Vec<_>, _>>()?,
+    };
+    for core in &cores {
+        setup::rust_target(core.triple)?;
+    }
     let triple = setup::host_triple().ok_or("rustc does not name its host")?;
     run(&mut cargo(&[
         "build",
@@ -271,13 +286,19 @@ fn dist(names: &[String]) -> Result<()> {
         "arenite-host",
         "--bins",
     ]))?;
+    let libraries = places::libraries(&cores)?;
     let parts = arenite_xtask::dist::Parts {
         programs: &target().join("release"),
         triple: &triple,
         boards: &boards,
+        libraries: &libraries,
     };
-    let archive = arenite_xtask::dist::archive(&parts, &root().join("target/dist"))?;
-    println!("{} ({} bytes)", archive.display(), std::fs::metadata(&archive)?.len());
+    let folder = root().join("target/dist");
+    let mut archives = vec![arenite_xtask::dist::archive(&parts, &folder)?];
+    archives.extend(arenite_xtask::dist::archives_of_places(&libraries, &folder)?);
+    for archive in archives {
+        println!("{} ({} bytes)", archive.display(), std::fs::metadata(&archive)?.len());
+    }
     Ok(())
 }
 

@@ -126,6 +126,8 @@ def main() -> None:
     # One more axis in front: a sequence of runs, each at batch 1.
     np.save(options.out / "test_images.npy", test_x[:, None])
     np.save(options.out / "test_labels.npy", test_y.astype(np.int64))
+    np.save(options.out / "train_images.npy", (train_x * 16).astype(np.uint8))
+    np.save(options.out / "train_labels.npy", train_y.astype(np.uint8))
 
     for name, (network, output) in NETWORKS.items():
         torch.manual_seed(0)

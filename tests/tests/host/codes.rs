@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use arenite::codes::{CAUSES, Code, Counts, NO_KERNEL};
 use arenite::guard::Overrun;
 use arenite::slots::SlotError;
+use arenite::text::TextError;
 use arenite::{
     AcceleratorFault, Fault, KernelId, Lack, LoadError, Model, RunError, SelfTestError, SessionError, VerifyError,
 };
@@ -127,6 +128,11 @@ fn every_error_has_its_cause() {
         RunError::InputMissing { input: index },
         RunError::PortType { port: index },
         RunError::Corrupt { step },
+        RunError::OutOfRange {
+            step,
+            index: -1,
+            count: 1,
+        },
         RunError::Cores { needed: 2, given: 1 },
     ];
     let verify = [
@@ -157,6 +163,15 @@ fn every_error_has_its_cause() {
         SlotError::Length { stated: 2, written: 1 },
         SlotError::Stale,
     ];
+    let text = [
+        TextError::NoTokenizer,
+        TextError::Tokenizer,
+        TextError::NoPiece { byte: 9 },
+        TextError::TooLong { room: 1 },
+        TextError::Empty,
+        TextError::Model,
+        TextError::Logits,
+    ];
     let overrun = [Overrun::Arena { region: 2 }, Overrun::State];
     let mut all: Vec<(u32, &str, String)> = Vec::new();
     all.extend(load.map(|e| (e.code(), "LoadError", format!("{e:?}"))));
@@ -168,6 +183,7 @@ fn every_error_has_its_cause() {
     all.extend(verify.map(|e| (e.code(), "VerifyError", format!("{e:?}"))));
     all.extend(test.map(|e| (e.code(), "SelfTestError", format!("{e:?}"))));
     all.extend(slot.map(|e| (e.code(), "SlotError", format!("{e:?}"))));
+    all.extend(text.map(|e| (e.code(), "TextError", format!("{e:?}"))));
     all.extend(overrun.map(|e| (e.code(), "Overrun", format!("{e:?}"))));
     for (code, error, debug) in &all {
         let code = Code::from_u32(*code);
@@ -194,12 +210,14 @@ fn every_error_has_its_cause() {
         "SlotError::Load",
         "SlotError::SelfTest",
         "SlotError::Verify",
+        "TextError::Run",
     ];
     assert_eq!(SlotError::Load(load[0]).code(), load[0].code());
     assert_eq!(SlotError::SelfTest(test[0]).code(), test[0].code());
     assert_eq!(SlotError::Verify(verify[0]).code(), verify[0].code());
     assert_eq!(SelfTestError::Session(session[0]).code(), session[0].code());
     assert_eq!(SelfTestError::Run(run[3]).code(), run[3].code());
+    assert_eq!(TextError::Run(run[3]).code(), run[3].code());
     assert_eq!(VerifyError::Load(LoadError::Header).code(), LoadError::Header.code());
     for (file, error) in [
         ("error.rs", "LoadError"),
@@ -211,6 +229,7 @@ fn every_error_has_its_cause() {
         ("self_test.rs", "SelfTestError"),
         ("guard.rs", "Overrun"),
         ("slots/error.rs", "SlotError"),
+        ("text/error.rs", "TextError"),
     ] {
         for variant in variants(&format!("core/src/{file}"), error) {
             let name = format!("{error}::{variant}");

@@ -13,7 +13,7 @@ use arenite_tests::writers::Random;
 use arenite_tests::writers::pt2::small;
 
 /// Mutations of a file of each target; together above 100,000.
-const ROUNDS: [(&str, usize); 12] = [
+const ROUNDS: [(&str, usize); 14] = [
     ("native", 4_000),
     ("chainer", 4_000),
     ("megengine", 4_000),
@@ -23,6 +23,8 @@ const ROUNDS: [(&str, usize); 12] = [
     ("tflite", 8_000),
     ("onnx", 8_000),
     ("pt2", 4_000),
+    ("llama2c", 4_000),
+    ("gguf", 8_000),
     ("blob", 60_000),
     ("bundle", 6_000),
     ("plan", 4_000),

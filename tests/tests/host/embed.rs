@@ -69,7 +69,7 @@ fn what_is_wrong_with_a_header_is_told() {
         ("labels outside", |file| file[138] = 1, CONTRADICTION),
         (
             "an unknown kernel",
-            |file| file[111] |= 0x80,
+            |file| file[127] |= 0x80,
             "a kernel that this version does not know",
         ),
     ];

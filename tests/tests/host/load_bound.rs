@@ -7,6 +7,7 @@ use arenite::ops::window::Window2d;
 use arenite::testkit::{Workspace, packed};
 use arenite::{DType, Fault, KernelId, LoadError, Model, Step};
 use arenite_tests::blob::{Blob, SHARED_CHANNELS, aligned, at, shared_by};
+use arenite_tests::kit::is_generated;
 use arenite_xtask::most::generate::{Random, step};
 
 /// The first step that load refuses to check, of a file with `steps` of them, of `kinds` in turn; `None` where it loads.
@@ -179,7 +180,7 @@ fn a_run_is_bounded_by_what_load_within_allows() {
 #[test]
 fn no_cost_is_below_the_operands() {
     // Commands for an NPU are no steps that numbers make.
-    for &kernel in KernelId::ALL.iter().filter(|&&kernel| kernel != KernelId::EthosU) {
+    for &kernel in KernelId::ALL.iter().filter(|&&kernel| is_generated(kernel)) {
         let mut random = Random::new(kernel as u64);
         let steps: Vec<_> = (0..60)
             .filter_map(|_| step(kernel, &mut random, 0, 0))
@@ -209,10 +210,14 @@ fn no_cost_is_below_the_operands() {
                     Access::Scratch => {}
                 }
             });
-            assert!(cost.writes >= written, "{what}: {cost:?}, writes {written}");
-            // A window need not reach all of its input.
+            // Of a state by lines it is one.
+            let by_lines = matches!(step, Step::WriteLine(_));
+            assert!(cost.writes >= written || by_lines, "{what}: {cost:?}, writes {written}");
+            // A window need not reach all of its input, nor indices all rows of a table.
+            let by_index = matches!(step, Step::Embedding(_) | Step::EmbeddingW8(_) | Step::RotaryF32(_));
             let skips = step.clone().window_mut().is_some()
-                || matches!(step, Step::CopyBytes(_) | Step::Gather(_) | Step::Resize(_));
+                || matches!(step, Step::CopyBytes(_) | Step::Gather(_) | Step::Resize(_))
+                || by_index;
             assert!(cost.reads >= read || skips, "{what}: {cost:?}, reads {read}");
         }
     }

@@ -10,7 +10,7 @@ use arenite_host::pack::{Options, pack};
 use arenite_tests::blob::{Blob, Tensor, at};
 use arenite_tests::golden::{Archive, options};
 
-arenite::include_model!(mod accumulator = "models/stateful/accumulator.bin");
+arenite::include_model!(mod accumulator = "models/stateful/accumulator.bin", loaded);
 
 const COUNT: u32 = 6;
 

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use arenite_host::board::{Board, Firmware, PREBUILT_FOLDER, ready};
 use arenite_tests::skip;
 use arenite_xtask::dist;
+use arenite_xtask::places::Libraries;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -394,6 +395,7 @@ fn the_archive_installs_programs_firmware_manuals_and_completions() {
         programs: programs(),
         triple,
         boards: &[board()],
+        libraries: &Libraries::new(),
     };
     let archive = dist::archive(&parts, folder.path()).expect("made");
     let bytes = fs::read(&archive).expect("there");

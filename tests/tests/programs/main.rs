@@ -3,6 +3,7 @@
 //! A module is a file of tests: `cargo test -p arenite-tests --test programs c::` runs one.
 
 mod c;
+mod compiled;
 mod embedded;
 mod footprint;
 mod include;
@@ -11,6 +12,7 @@ mod matrix;
 mod new;
 mod panics;
 mod patches;
+mod places;
 mod playground;
 mod python;
 mod serial;

@@ -308,6 +308,12 @@ pub trait Candidate: Kernel + Sized + 'static {
         Some(())
     }
 
+    /// Pieces of the kernel's code that a step takes, a bit each, where it is known when the program is compiled: see [`Kernel::run_pieces`].
+    fn pieces(op: &Self::Op, weights: &[u8]) -> u32 {
+        let _ = (op, weights);
+        u32::MAX
+    }
+
     /// Whether the outputs may differ from core to core when byte `at` of the weights is changed to what no packer writes, within the operands though.
     fn varies(op: &Self::Op, at: usize) -> bool {
         let _ = (op, at);

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use crate::arena::{Mem, Slot};
 use crate::ops::fault::Fault;
 use crate::ops::operator::{Needs, Operator};
+use crate::ops::position::OutOfRange;
 
 /// One way of computing an operator.
 pub trait Kernel {
@@ -52,6 +53,23 @@ pub trait Kernel {
         true
     }
 
-    /// Computes the step. `None` where an operand is out of bounds, which a successful load excludes.
+    /// Whether it takes indices that a run is given and refuses those out of their range: [`Kernel::out_of_range`] says which.
+    const INDEXED: bool = false;
+
+    /// The index that is out of its range, where [`Kernel::run`] has refused one; nothing of the state was changed then.
+    fn out_of_range(op: &Self::Op, mem: &Mem<'_>) -> Option<OutOfRange> {
+        let _ = (op, mem);
+        None
+    }
+
+    /// Computes the step. `None` where an index is refused, and where an operand is out of bounds, which a successful load excludes.
     fn run(op: &Self::Op, mem: &Mem<'_>) -> Option<()>;
+
+    /// As [`Kernel::run`], by the pieces of its code whose bits are set: those that `Candidate::pieces` says. A compiled model gives the same constant to all
+    /// steps of a kernel, so that the linker's optimiser sees what none of them takes.
+    #[inline(always)]
+    fn run_pieces(op: &Self::Op, mem: &Mem<'_>, pieces: u32) -> Option<()> {
+        let _ = pieces;
+        Self::run(op, mem)
+    }
 }

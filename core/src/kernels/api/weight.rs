@@ -61,18 +61,27 @@ macro_rules! weight {
             KernelId::SpecialF32 | KernelId::UnaryF32 => 3,
             KernelId::MaxPoolF32 => 24,
             KernelId::FpuDepthwiseF32 => 28,
+            KernelId::EmbeddingW8 => 30,
             KernelId::BinaryF32 => 32,
             KernelId::AvgPoolF32 | KernelId::SignalFftF32 => 36,
-            KernelId::Convert => 40,
+            KernelId::Convert | KernelId::RotaryF32 => 40,
             KernelId::ReduceF32 => 45,
-            KernelId::FpuConv2dF32 | KernelId::LinearF32 => 48,
-            KernelId::SvdfF32 => 50,
+            KernelId::FpuConv2dF32 | KernelId::LinearF32 | KernelId::RmsNormF32 => 48,
+            KernelId::AttentionF32 | KernelId::SvdfF32 => 50,
             KernelId::Conv2dF32 | KernelId::DepthwiseF32 | KernelId::LstmF32 => 52,
             KernelId::W4Conv2dF32 | KernelId::W8Conv2dF32 => 56,
             KernelId::LocallyConnectedF32 => 58,
+            KernelId::ActivationGradF32 | KernelId::AvgPoolGradF32 | KernelId::MaxPoolGradF32 => 36,
+            KernelId::BiasSgdF32 | KernelId::MaxPoolPositionsF32 => 45,
+            KernelId::Conv2dInputGradF32
+            | KernelId::Conv2dWeightSgdF32
+            | KernelId::LinearInputGradF32
+            | KernelId::LinearWeightSgdF32
+            | KernelId::SquaredErrorF32
+            | KernelId::TrainedConv2dF32 => 58,
             KernelId::LrnF32 => 172,
             KernelId::SpecialBinaryF32 => 235,
-            KernelId::SoftmaxF32 => 600,
+            KernelId::SoftmaxCrossEntropyF32 | KernelId::SoftmaxF32 => 600,
             kernel => match kernel.backend() {
                 Backend::Mve | Backend::Neon | Backend::Dotprod | Backend::I8mm | Backend::Sme => 1,
                 Backend::Dsp | Backend::Rvv => 2,

@@ -16,9 +16,11 @@ use core::ops::RangeInclusive;
 
 use super::channel_record;
 use super::conv2d_s8_loops::{ConvBlockArgs, Loops, Separate};
-use super::im2col_s16::{widen_columns, widen_pixel};
+use super::conv2d_s8_pieces as pieces;
+use super::im2col_s16::{widen_columns, widen_known_columns, widen_pixel};
 use super::im2col_s16_loops::{Im2col4Args, widen_4};
 use super::requantize::{SHIFT, Short};
+use super::staged_output;
 pub use super::windows::pixels_alone;
 use super::windows::{Geometry, Layout, pointwise_pixels};
 use crate::arena::Mem;
@@ -67,7 +69,11 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        run::<Separate>(op, mem, |g| needs(g, op.form), 0)
+        run::<Separate>(op, mem, |g| needs(g, op.form), 0, u32::MAX)
+    }
+
+    fn run_pieces(op: &PackedConv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
+        run_pieces::<Separate>(op, mem, pieces)
     }
 }
 
@@ -105,31 +111,54 @@ fn stream_words(pairs: u32) -> u32 {
     2 + pairs + 2 * channel_record::WORDS as u32
 }
 
-/// The step, in the loops for its stream, `share` weights of which share a factor; `needs`: what its kernel says.
+/// As [`run`], by some pieces of its code.
+#[inline(always)]
+pub(super) fn run_pieces<L: Loops>(op: &PackedConv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
+    if pieces::are_points(pieces) {
+        let pairs = u32::from(op.window.input[2]).div_ceil(2);
+        let stream = 4 * stream_words(pairs) * u32::from(op.window.output[2]).div_ceil(2);
+        return pieces::points::<L>(op, mem, stream, 0, pieces & pieces::STAGED != 0);
+    }
+    run_with::<L>((op, &Geometry::known(op)), mem, |g| needs(g, op.form), 0, pieces)
+}
+
+/// The step, in the loops for its stream, `share` weights of which share a factor; `needs`: what its kernel says; `pieces`: what it takes of the code.
 #[inline(always)]
 pub(super) fn run<L: Loops>(
     op: &PackedConv2dS8,
     mem: &Mem<'_>,
     needs: impl Fn(&Geometry) -> Needs,
     share: u32,
+    pieces: u32,
 ) -> Option<()> {
-    let g = Geometry::of(op);
-    let needs = needs(&g);
+    run_with::<L>((op, &Geometry::of(op)), mem, needs, share, pieces)
+}
+
+/// As [`run`], of this geometry.
+#[inline(always)]
+fn run_with<L: Loops>(
+    (op, g): (&PackedConv2dS8, &Geometry),
+    mem: &Mem<'_>,
+    needs: impl Fn(&Geometry) -> Needs,
+    share: u32,
+    pieces: u32,
+) -> Option<()> {
+    let needs = needs(g);
     let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
     let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
     let weights = mem.weights::<u32>(op.weights, needs.weights / 4)?;
     let scratch = mem.dst::<u32>(op.scratch, needs.scratch / 4)?;
     let (input, output) = (input.as_ptr(), output.as_mut_ptr());
-    // SAFETY: `needs` and the window's lengths are what `convolve` reads and writes.
+    // SAFETY: input and output were taken with the window's lengths, weights and scratch with those of `needs`, which `convolve` asks for.
     unsafe {
         convolve::<L>(
-            &g,
+            g,
             op.form,
             input,
             weights.as_ptr(),
             output,
             scratch.as_mut_ptr(),
-            share,
+            (share, pieces),
         )
     };
     Some(())
@@ -150,6 +179,10 @@ impl Candidate for S8 {
     fn pack(job: &Job<'_>, _: &PackedConv2dS8, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
         let (op, plain) = job.conv2d_s8()?;
         pack(&op, plain.weights, plain.channels, packed).map(|_| ())
+    }
+
+    fn pieces(op: &PackedConv2dS8, _: &[u8]) -> u32 {
+        pieces::of(op)
     }
 
     fn bound(op: &PackedConv2dS8, _: &Machine) -> Option<u64> {
@@ -310,6 +343,7 @@ impl Channel {
 ///
 /// # Safety
 /// `input` and `output` are readable and writable for the window's lengths, `stream` and `scratch` for what `needs` says; `scratch` overlaps neither.
+#[inline(always)]
 unsafe fn convolve<L: Loops>(
     g: &Geometry,
     form: Form,
@@ -317,11 +351,12 @@ unsafe fn convolve<L: Loops>(
     stream: *const u32,
     output: *mut i8,
     scratch: *mut u32,
-    share: u32,
+    (share, pieces): (u32, u32),
 ) {
+    let has = |piece: u32| pieces & piece != 0;
     let pairs = g.pairs.next_multiple_of(L::PAIRS);
     let [height, width, channels] = g.output;
-    let staged = g.staged();
+    let staged = if has(pieces::STAGED) { g.staged() } else { 0 };
     let stage = scratch.wrapping_add(pairs * g.lanes()).cast::<i8>();
     let stride = if staged > 0 { staged } else { channels };
     let mut block = ConvBlockArgs {
@@ -344,18 +379,18 @@ unsafe fn convolve<L: Loops>(
         // SAFETY: `pairs * pixels` words of scratch are widened; the loops write `pixels` output pixels of `channels`, or of one more into
         // the stage.
         unsafe {
-            if pixels == 4 {
+            if has(pieces::FOUR) && (!has(pieces::ONE) || pixels == 4) {
                 L::mac_4x2(&block)
             } else {
                 L::mac_1x2(&block)
             }
             if staged > 0 {
-                unstage(stage, out, channels, pixels);
+                staged_output::unstage(stage, out, channels, pixels);
             }
         }
         out = out.wrapping_add(pixels * channels);
     };
-    let direct = g.dilation[1] == 1 || g.kernel[1] == 1;
+    let direct = has(pieces::ROWS) && g.is_direct();
     let alone = if direct { g.alone() } else { 0 };
     let mut windows = Im2col4Args {
         to: scratch,
@@ -373,21 +408,17 @@ unsafe fn convolve<L: Loops>(
         let mut left = height * width;
         while left > 0 {
             let (top, column) = g.corner(y, x);
-            let rows = if direct && left >= 4 && x >= from {
-                g.rows_inside(top)
-            } else {
-                0..0
-            };
+            let rows = g.rows_at_once(direct && left >= 4 && x >= from, top);
             let mut pixels = if rows.is_empty() {
                 0
             } else {
                 to.saturating_sub(x) / 4 * 4
             };
             if pixels > 0 {
-                // Four whole windows of a row at a time. What of them lies above or below the image stays in scratch.
-                if rows.len() < g.runs {
+                // Four whole windows of a row at a time. Their rows above or below the image stay in scratch.
+                if has(pieces::OUTSIDE) && rows.len() < g.runs {
                     let outside = sxtb16(u32::from_ne_bytes([g.zero_point as u8; 4]));
-                    // SAFETY: the words of four pixels.
+                    // SAFETY: `word < 4 * pairs`, the words of four pixels, which `needs` counts in scratch.
                     (0..pairs * 4).for_each(|word| unsafe { *scratch.add(word) = outside });
                 }
                 let tail = rows.start * g.tail;
@@ -410,10 +441,14 @@ unsafe fn convolve<L: Loops>(
                 pixels = if left >= 4 && (y > 0 || x >= alone) { 4 } else { 1 };
                 for pixel in 0..pixels {
                     let (top, column) = g.corner(y, x);
-                    // SAFETY: what lies outside the image is not read.
+                    // SAFETY: rows and columns outside of the image are compared and not read; scratch takes the pairs of `pixels` pixels.
                     unsafe {
-                        if g.shares_words(column) {
-                            widen_columns(g, scratch.add(pixel), pixels, image, top, column);
+                        if has(pieces::COLUMNS) && (!has(pieces::PIXELS) || g.shares_words(column)) {
+                            if pieces == u32::MAX {
+                                widen_columns(g, scratch.add(pixel), pixels, image, top, column);
+                            } else {
+                                widen_known_columns(g, scratch.add(pixel), pixels, image, top, column);
+                            }
                         } else {
                             widen_pixel(g, scratch.add(pixel), pixels, image, top, column);
                         }
@@ -431,40 +466,5 @@ unsafe fn convolve<L: Loops>(
             }
         }
         image = image.wrapping_add(g.input[0] * g.row);
-    }
-}
-
-/// Copies staged pixels of an odd number of channels to where they belong.
-///
-/// # Safety
-/// `pixels` pixels of [`staged_stride`] bytes are readable at `stage`, and of `channels` writable at `out`; they do not overlap.
-#[inline(never)]
-unsafe fn unstage(stage: *const i8, out: *mut i8, channels: usize, pixels: usize) {
-    let (mut from, mut to) = (stage, out);
-    for _ in 0..pixels {
-        // SAFETY: one of `pixels` pixels: `channels` of its `staged_stride` bytes are readable at `from` and writable at `to`, without overlap (fn docs).
-        unsafe { copy(from, to, channels) };
-        from = from.wrapping_add(channels + 1);
-        to = to.wrapping_add(channels);
-    }
-}
-
-/// Copies a pixel of any address to any: by words, in fewer instructions than `memcpy` takes for as few bytes, and a small program needs nothing else of that.
-///
-/// # Safety
-/// `len` bytes are readable at `from` and writable at `to`, and do not overlap.
-#[inline(never)]
-pub(super) unsafe fn copy(from: *const i8, to: *mut i8, len: usize) {
-    let (words, written) = (from.cast::<u32>(), to.cast::<u32>());
-    for word in 0..len / 4 {
-        // SAFETY: a word that lies in the bytes.
-        unsafe { written.add(word).write_unaligned(words.add(word).read_unaligned()) };
-        // Nothing, but the compiler makes a `memcpy` of no loop that holds it.
-        core::hint::black_box(());
-    }
-    for byte in len & !3..len {
-        // SAFETY: a byte of them.
-        unsafe { *to.add(byte) = *from.add(byte) };
-        core::hint::black_box(());
     }
 }

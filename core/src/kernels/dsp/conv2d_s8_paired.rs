@@ -61,7 +61,11 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        conv2d_s8::run::<Paired>(op, mem, |g| conv2d_s8::needs(g, op.form), 0)
+        conv2d_s8::run::<Paired>(op, mem, |g| conv2d_s8::needs(g, op.form), 0, u32::MAX)
+    }
+
+    fn run_pieces(op: &PackedConv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
+        conv2d_s8::run_pieces::<Paired>(op, mem, pieces)
     }
 }
 
@@ -78,6 +82,10 @@ impl Candidate for S8 {
     fn pack(job: &Job<'_>, _: &PackedConv2dS8, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
         let (op, plain) = job.conv2d_s8()?;
         pack(&op, plain.weights, plain.channels, packed).map(|_| ())
+    }
+
+    fn pieces(op: &PackedConv2dS8, _: &[u8]) -> u32 {
+        super::conv2d_s8_pieces::of(op)
     }
 
     fn bound(op: &PackedConv2dS8, _: &Machine) -> Option<u64> {

@@ -72,7 +72,7 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        conv2d_s8::run::<W4Loops>(op, mem, |_| Self::needs(op), 0)
+        conv2d_s8::run::<W4Loops>(op, mem, |_| Self::needs(op), 0, u32::MAX)
     }
 }
 

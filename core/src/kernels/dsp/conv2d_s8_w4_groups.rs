@@ -67,7 +67,7 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedGroupsS8, mem: &Mem<'_>) -> Option<()> {
-        conv2d_s8::run::<W4GroupsLoops>(&op.conv, mem, |_| Self::needs(op), op.share)
+        conv2d_s8::run::<W4GroupsLoops>(&op.conv, mem, |_| Self::needs(op), op.share, u32::MAX)
     }
 }
 

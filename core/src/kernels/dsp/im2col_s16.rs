@@ -1,7 +1,34 @@
-//! Windows that may reach over the borders, one pixel at a time: bytes to pairs of 16 bits.
+//! Windows that may reach over the borders, one pixel at a time, and pixels without a window: bytes to pairs of 16 bits.
 
 use super::windows::Geometry;
-use crate::kernels::isa::dsp::{sxtb16, sxtb16_ror8};
+use crate::kernels::isa::dsp::{halves, sxtb16, sxtb16_ror8};
+
+/// Widens activations to pairs, in the order of [`super::windows::Layout::pair`]; a missing last one is 0.
+///
+/// # Safety
+/// `len` bytes are readable, a word for every two of them writable.
+pub(super) unsafe fn widen(src: *const i8, dst: *mut u32, len: usize) {
+    let (mut word, mut pair) = (src.cast::<u32>(), dst);
+    // SAFETY: `len / 4` words and `len % 4` bytes are the `len` bytes at `src`; each two of them have a word at `dst` (fn docs).
+    unsafe {
+        for _ in 0..len / 4 {
+            let x = word.read_unaligned();
+            *pair = sxtb16(x);
+            *pair.add(1) = sxtb16_ror8(x);
+            (word, pair) = (word.add(1), pair.add(2));
+        }
+        let byte = |at: usize| i32::from(*word.cast::<i8>().add(at));
+        match len % 4 {
+            1 => *pair = halves(byte(0), 0),
+            2 => *pair = halves(byte(0), byte(1)),
+            3 => {
+                *pair = halves(byte(0), byte(1));
+                *pair.add(1) = halves(byte(2), 0);
+            }
+            _ => {}
+        }
+    }
+}
 
 /// Widens one window, which may reach over the borders, into pairs `step` words apart.
 ///
@@ -41,6 +68,23 @@ pub(super) unsafe fn widen_pixel(g: &Geometry, dst: *mut u32, step: usize, image
 /// 2. `dst` takes the window's pairs, `step` words apart.
 #[inline(never)]
 pub(super) unsafe fn widen_columns(
+    g: &Geometry,
+    dst: *mut u32,
+    step: usize,
+    image: *const i8,
+    top: isize,
+    left: isize,
+) {
+    // SAFETY: the image inside and the pairs at `dst` are those of this function (points 1 and 2).
+    unsafe { widen_known_columns(g, dst, step, image, top, left) }
+}
+
+/// [`widen_columns`] of a geometry that is a constant, or where it is called once.
+///
+/// # Safety
+/// That of [`widen_columns`].
+#[inline(always)]
+pub(super) unsafe fn widen_known_columns(
     g: &Geometry,
     dst: *mut u32,
     step: usize,

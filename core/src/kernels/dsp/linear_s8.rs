@@ -14,6 +14,7 @@
 use super::channel_record::WORDS;
 use super::conv2d_s8::{Channel, Plain};
 use super::conv2d_s8_paired::{half, sums_fit};
+use super::im2col_s16::widen;
 use super::linear_s8_loops::{LinearS8Args, multiply};
 use super::requantize::{PAIRS_SHIFT, Short};
 use super::windows::{Layout, staged_stride};
@@ -25,7 +26,6 @@ use crate::blocks::blocks;
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::api::kernel::Kernel;
-use crate::kernels::isa::dsp::{halves, sxtb16, sxtb16_ror8};
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
 use crate::ops::packed_conv2d::{Form, PackedConv2dS8};
@@ -40,6 +40,10 @@ const TILE: u32 = 128;
 /// Bytes of a stream that its records have to save: what this kernel adds to a program.
 #[cfg(any(test, packing))]
 const LEAST_SAVED: u32 = 1024;
+
+/// Pieces of the code: rows that are widened whole, and by tiles.
+const WHOLE: u32 = 1;
+const TILES: u32 = 2;
 
 /// int8, one pixel.
 #[derive(Debug)]
@@ -85,6 +89,11 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
+        Self::run_pieces(op, mem, u32::MAX)
+    }
+
+    #[inline(always)]
+    fn run_pieces(op: &PackedConv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
         let needs = Self::needs(op);
         let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
         let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
@@ -96,9 +105,9 @@ impl Kernel for S8 {
                 input.slice(pixel * inputs, inputs)?,
                 output.slice(pixel * outputs, outputs)?,
             );
-            // SAFETY: a pixel of each; weights and scratch are what the step needs.
+            // SAFETY: `x` and `y` were sliced to a pixel of inputs and of outputs; weights and scratch were taken with the lengths of `needs`.
             unsafe {
-                if by_tiles(&op.window) {
+                if pieces & WHOLE == 0 || pieces & TILES != 0 && by_tiles(&op.window) {
                     tiles(
                         &op.window,
                         x.as_ptr(),
@@ -127,6 +136,10 @@ impl Candidate for S8 {
     fn pack(job: &Job<'_>, _: &PackedConv2dS8, packed: &mut [u8], _: &mut [[i32; 3]]) -> Option<()> {
         let (op, plain) = job.conv2d_s8()?;
         pack(&op, plain.weights, plain.channels, packed).map(|_| ())
+    }
+
+    fn pieces(op: &PackedConv2dS8, _: &[u8]) -> u32 {
+        if by_tiles(&op.window) { TILES } else { WHOLE }
     }
 
     fn bound(op: &PackedConv2dS8, _: &Machine) -> Option<u64> {
@@ -358,7 +371,7 @@ unsafe fn whole(op: &PackedConv2dS8, x: *const i8, y: *mut i8, stream: &[u32], s
             form: op.form as usize,
         });
         if outputs % 2 == 1 {
-            conv2d_s8::copy(stage, y, outputs);
+            super::staged_output::copy(stage, y, outputs);
         }
     }
     Some(())
@@ -401,33 +414,6 @@ unsafe fn tiles(window: &Window2d, x: *const i8, y: *mut i8, stream: *const u32,
         debug_assert_eq!(weights, biases.add((2 + words as usize) * pairs));
         for channel in 0..outputs {
             *y.add(channel) = channel_record::general(stream.add(WORDS * channel), *sums.add(channel) as i32);
-        }
-    }
-}
-
-/// Widens activations to pairs, in the order of [`Layout::pair`]; a missing last one is 0.
-///
-/// # Safety
-/// `len` bytes are readable, a word for every two of them writable.
-unsafe fn widen(src: *const i8, dst: *mut u32, len: usize) {
-    let (mut word, mut pair) = (src.cast::<u32>(), dst);
-    // SAFETY: whole words of the bytes, then the others.
-    unsafe {
-        for _ in 0..len / 4 {
-            let x = word.read_unaligned();
-            *pair = sxtb16(x);
-            *pair.add(1) = sxtb16_ror8(x);
-            (word, pair) = (word.add(1), pair.add(2));
-        }
-        let byte = |at: usize| i32::from(*word.cast::<i8>().add(at));
-        match len % 4 {
-            1 => *pair = halves(byte(0), 0),
-            2 => *pair = halves(byte(0), byte(1)),
-            3 => {
-                *pair = halves(byte(0), byte(1));
-                *pair.add(1) = halves(byte(2), 0);
-            }
-            _ => {}
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod conv2d_s8;
 mod conv2d_s8_loops;
 pub mod conv2d_s8_paired;
 mod conv2d_s8_paired_loops;
+mod conv2d_s8_pieces;
 pub mod conv2d_s8_w4;
 pub mod conv2d_s8_w4_groups;
 mod conv2d_s8_w4_groups_loops;
@@ -25,6 +26,7 @@ pub mod linear_s8;
 mod linear_s8_loops;
 pub mod pool2d_s8;
 pub mod requantize;
+mod staged_output;
 pub mod svdf_s8;
 #[cfg(test)]
 mod tests;

@@ -113,6 +113,12 @@ pub(super) struct Geometry {
 impl Geometry {
     #[inline(never)]
     pub(super) fn of(op: &PackedConv2dS8) -> Self {
+        Self::known(op)
+    }
+
+    /// As [`Geometry::of`], where the step is a constant: so is what follows from it.
+    #[inline(always)]
+    pub(super) fn known(op: &PackedConv2dS8) -> Self {
         let window = &op.window;
         let layout = Layout::of(window);
         let (mut input, mut output) = (three::<_, usize>(window.input), three::<_, usize>(window.output));
@@ -179,7 +185,20 @@ impl Geometry {
         (at(y, 0), at(x, 1))
     }
 
+    /// Whether rows of a window are runs of bytes.
+    #[inline(always)]
+    pub(super) fn is_direct(&self) -> bool {
+        self.dilation[1] == 1 || self.kernel[1] == 1
+    }
+
+    /// Rows of a window from row `top` of the input on that are read for four pixels at once, none unless `direct`.
+    #[inline(always)]
+    pub(super) fn rows_at_once(&self, direct: bool, top: isize) -> Range<usize> {
+        if direct { self.rows_inside(top) } else { 0..0 }
+    }
+
     /// [`pixels_alone`].
+    #[inline(always)]
     pub(super) fn alone(&self) -> usize {
         pixels_alone(self.output, self.inside)
     }

@@ -8,6 +8,7 @@
 //! record knows its channel.
 
 use super::channel_record::{BLOCK, BLOCK2, BLOCK3, BLOCK4, BLOCK8, CONSTANT, Record, padded};
+use super::conv2d_s8_pieces as pieces;
 use super::dot_s8_rows::Rows;
 use super::im2col_4_pixels::Patches;
 use super::requantize::Rounding;
@@ -82,13 +83,22 @@ impl Kernel for S8 {
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
+        Self::run_pieces(op, mem, u32::MAX)
+    }
+
+    #[inline(always)]
+    fn run_pieces(op: &Conv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
         let needs = Self::needs(op);
         let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
         let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
         let weights = mem.weights::<i8>(op.weights, needs.weights)?;
-        let records = records(op, padded(inputs(op)), mem)?;
+        let records = if pieces & pieces::RECORDS != 0 {
+            records(op, padded(inputs(op)), mem)?
+        } else {
+            known_records(op, mem)?
+        };
         let scratch = mem.dst::<i32>(op.scratch, needs.scratch / 4)?;
-        // SAFETY: the lengths are those of the window and of `needs`, and the records are valid.
+        // SAFETY: input and output were taken with the window's lengths, weights and scratch with those of `needs`; the records were read as valid ones.
         unsafe {
             convolve(
                 op,
@@ -97,9 +107,12 @@ impl Kernel for S8 {
                 records,
                 output.as_mut_ptr(),
                 scratch.as_mut_ptr(),
+                pieces,
             )
         };
-        limit(output, op.clamp);
+        if pieces & pieces::LIMITED != 0 {
+            limit(output, op.clamp);
+        }
         Some(())
     }
 }
@@ -124,6 +137,34 @@ impl Candidate for S8 {
         // RV32 takes two channels of different blocks by the smaller one: what a weight is too large for overflows elsewhere and not there.
         let weights = op.weights as usize..op.weights as usize + Self::needs(op).weights as usize;
         is_code(op, at) || weights.contains(&at)
+    }
+
+    fn pieces(op: &Conv2dS8, weights: &[u8]) -> u32 {
+        let Some(records) = known_records(op, &Mem::of_weights(weights)) else {
+            return u32::MAX;
+        };
+        let window = &op.window;
+        let others = records
+            .iter()
+            .any(|record| record[2] & (channel_record::GENERAL | CONSTANT) != 0);
+        let is = |holds: bool, piece: u32| if holds { piece } else { 0 };
+        let mut pieces = is(others, pieces::OTHERS) | is(op.clamp != [i8::MIN, i8::MAX], pieces::LIMITED);
+        let (pixels, points) = match pointwise_pixels(window) {
+            Some(pixels) => (pixels as usize, true),
+            None => (usize::from(window.output[0]) * usize::from(window.output[1]), false),
+        };
+        pieces |= is(matches!(pixels % 4, 2 | 3), pieces::SOME) | if points { pieces::POINTS } else { pieces::WINDOWS };
+        if !points {
+            let nowhere = core::ptr::null();
+            let mut patches = Patches::new(window, nowhere, nowhere, 0);
+            let mut left = pixels;
+            while left > 0 {
+                let count = left.min(4);
+                pieces |= patches.pieces(count);
+                left -= count;
+            }
+        }
+        pieces
     }
 
     fn bound(op: &Conv2dS8, on: &Machine) -> Option<u64> {
@@ -239,11 +280,20 @@ pub(super) const fn beyond(row: u32) -> u32 {
 
 /// The records of a step, checked for what memory safety rests on.
 pub(super) fn records<'a>(op: &Conv2dS8, inputs: u32, mem: &Mem<'a>) -> Option<&'a [Record]> {
-    let count = u32::from(op.window.output[2]);
-    let (records, _) = mem.weights::<i32>(op.channels, count.checked_mul(3)?)?.as_chunks::<3>();
+    let (records, count) = (known_records(op, mem)?, u32::from(op.window.output[2]));
     let divisors = channel_record::divisors(inputs as usize);
     let valid = |record: &Record| channel_record::is_valid(record, divisors, count);
     records.iter().all(valid).then_some(records)
+}
+
+/// The records of a step that load has checked.
+fn known_records<'a>(op: &Conv2dS8, mem: &Mem<'a>) -> Option<&'a [Record]> {
+    let count = u32::from(op.window.output[2]);
+    Some(
+        mem.weights::<i32>(op.channels, count.checked_mul(3)?)?
+            .as_chunks::<3>()
+            .0,
+    )
 }
 
 /// The loops saturate at the type's limits; an activation with others is applied afterwards.
@@ -269,6 +319,7 @@ pub(super) fn pointwise_pixels(window: &Window2d) -> Option<u32> {
 
 /// # Safety
 /// The operands have the lengths of the window and of [`S8::needs`]; the records are valid.
+#[inline(always)]
 unsafe fn convolve(
     op: &Conv2dS8,
     input: *const i8,
@@ -276,6 +327,7 @@ unsafe fn convolve(
     records: &[Record],
     output: *mut i8,
     scratch: *mut i32,
+    pieces: u32,
 ) {
     let window = &op.window;
     let inputs = inputs(op) as usize;
@@ -293,20 +345,25 @@ unsafe fn convolve(
     let operands = (scratch.cast_const(), weights);
     let mut rows = Rows::new(operands, padded, records, out_channels, op.output_zero_point, rounding);
     let mut out = output;
-    if let Some(pixels) = pointwise_pixels(window) {
+    if pieces & pieces::POINTS != 0
+        && let Some(pixels) = pointwise_pixels(window)
+    {
         let (mut x, mut left) = (input, pixels as usize);
         while left > 0 {
             let count = left.min(4);
             let at = |i: usize| x.wrapping_add(if count == 4 { i } else { i.min(count - 1) } * channels);
-            // SAFETY: `count` pixels, repeated to four; as many are written.
+            // SAFETY: `count` of the `left` pixels are read, the last of them again for missing ones, and as many are written at `out`.
             unsafe {
                 unpack([at(0), at(1), at(2), at(3)], UnpackLines::one(channels), scratch);
-                rows.multiply(out, count);
+                rows.multiply(out, count, pieces);
             }
             x = x.wrapping_add(4 * channels);
             out = out.wrapping_add(count * out_channels);
             left -= count;
         }
+        return;
+    }
+    if pieces & pieces::WINDOWS == 0 {
         return;
     }
     let mut image = input;
@@ -315,10 +372,10 @@ unsafe fn convolve(
         let mut left = out_height * out_width;
         while left > 0 {
             let count = left.min(4);
-            // SAFETY: the windows of `count` pixels, repeated to four; as many are written.
+            // SAFETY: `count` of the `left` windows are unpacked, the last of them again for missing ones, into scratch; as many pixels are written at `out`.
             unsafe {
-                patches.unpack(count, scratch);
-                rows.multiply(out, count);
+                patches.unpack(count, scratch, pieces);
+                rows.multiply(out, count, pieces);
             }
             out = out.wrapping_add(count * out_channels);
             left -= count;

@@ -1,5 +1,6 @@
 //! The windows of four pixels, unpacked side by side ([`super::conv2d_s8`]).
 
+use super::conv2d_s8_pieces::{COPIES, ROWS, TAPS, WHOLE};
 use super::unpack_4_pixels::{UnpackLines, unpack};
 use crate::ops::window::Window2d;
 
@@ -101,9 +102,11 @@ impl<'a> Patches<'a> {
     /// Unpacks the next four windows; where `count` are left, the last of them again.
     ///
     /// # Safety
-    /// At least `count` windows are left, one to four, and `words` takes two words for each input of a window.
+    /// 1. At least `count` windows are left, one to four, and `words` takes two words for each input of a window.
+    /// 2. `pieces` has what [`Patches::pieces`] gives for them.
     #[inline(never)]
-    pub(super) unsafe fn unpack(&mut self, count: usize, words: *mut i32) {
+    pub(super) unsafe fn unpack(&mut self, count: usize, words: *mut i32, pieces: u32) {
+        let has = |piece: u32| pieces & piece != 0;
         // Mostly they lie in one row, and another one behind them.
         let in_row = count == 4 && self.left > 4;
         let corners = if in_row {
@@ -129,14 +132,18 @@ impl<'a> Patches<'a> {
         let inside = |y: isize, row: usize| ((y + row as isize) as usize) < height;
         // Windows follow one another down the image.
         let all = |row: usize| inside(a.y, row) && inside(d.y, row);
-        if across && all(0) && all((rows - 1) * down) {
+        let others = has(ROWS | COPIES | TAPS);
+        if has(WHOLE) && (!others || across && all(0) && all((rows - 1) * down)) {
             let skip = (down * pitch).wrapping_sub(run);
             let lines = UnpackLines { run, count: rows, skip };
-            // SAFETY: all rows of taps lie inside the image, for each window.
+            // SAFETY: all lines of each window lie in the image (`across`, `all`), or `pieces` says so (point 2); `words` takes them (point 1).
             unsafe { unpack(corners.map(|corner| corner.at), lines, words) };
             return;
         }
-        let narrow = together && columns >= FEWEST_COLUMNS && channels <= MOST_CHANNELS;
+        if !others {
+            return;
+        }
+        let narrow = has(COPIES) && together && columns >= FEWEST_COLUMNS && channels <= MOST_CHANNELS;
         let mut words = words;
         for row in 0..rows {
             let (at, last) = (row * down, row + 1 == rows);
@@ -144,7 +151,7 @@ impl<'a> Patches<'a> {
             // SAFETY: a row of taps inside the image, or what the functions make of one that is not. Copies go where the words of the next row will, which are
             // twice as long.
             words = unsafe {
-                if across && all(at) {
+                if has(ROWS) && across && all(at) {
                     unpack(corners.map(|corner| line(&corner)), UnpackLines::one(run), words)
                 } else if narrow && !last {
                     let mut to = words.add(2 * run).cast::<i8>();
@@ -159,11 +166,46 @@ impl<'a> Patches<'a> {
                         copy.cast_const()
                     });
                     unpack(lines, UnpackLines::one(run), words)
-                } else {
+                } else if has(TAPS) {
                     self.taps(&corners, at, words)
+                } else {
+                    words
                 }
             };
         }
+    }
+
+    /// The pieces of code that the next four windows take, or `count`; as [`Patches::unpack`] goes.
+    #[cfg(any(test, packing))]
+    pub(super) fn pieces(&mut self, count: usize) -> u32 {
+        let in_row = count == 4 && self.left > 4;
+        let corners = if in_row {
+            self.take_four()
+        } else {
+            self.take_some(count)
+        };
+        let [a, _, _, d] = corners;
+        let [height, width, channels] = self.window.input.map(usize::from);
+        let [rows, columns] = self.window.kernel.map(usize::from);
+        let [down, right] = self.window.dilation.map(usize::from);
+        let within = |corner: &Corner| corner.x >= 0 && corner.x as usize + columns <= width;
+        let across = right == 1 && corners.iter().all(within);
+        let inside = |y: isize, row: usize| ((y + row as isize) as usize) < height;
+        let all = |row: usize| inside(a.y, row) && inside(d.y, row);
+        if across && all(0) && all((rows - 1) * down) {
+            return WHOLE;
+        }
+        let narrow = right == 1 && columns >= FEWEST_COLUMNS && channels <= MOST_CHANNELS;
+        let piece = |row: usize| {
+            if across && all(row * down) {
+                ROWS
+            } else if narrow && row + 1 < rows {
+                COPIES
+            } else {
+                TAPS
+            }
+        };
+        (0..rows).map(piece).fold(0, |pieces, piece| pieces | piece)
     }
 
     /// Copies a row of taps, which begins in column `x` of `line`, or lies in the border altogether.

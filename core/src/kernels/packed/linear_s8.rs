@@ -100,6 +100,11 @@ impl<L: Layout> Kernel for Dense<L> {
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
+        Self::run_pieces(op, mem, u32::MAX)
+    }
+
+    #[inline(always)]
+    fn run_pieces(op: &Conv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
         let needs = Self::needs(op);
         let pixels = pointwise_pixels(&op.window)? as usize;
         let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
@@ -111,18 +116,72 @@ impl<L: Layout> Kernel for Dense<L> {
         let words = padded(inputs as u32) as usize;
         for pixel in 0..pixels {
             let mut x = input.slice(pixel * inputs, inputs)?;
-            if needs.scratch > 0 {
+            if pieces == u32::MAX && needs.scratch > 0 {
                 scratch.cells().iter().zip(x.iter()).for_each(|(cell, x)| cell.set(x));
+                x = scratch.as_src();
+            } else if pieces & FILLED != 0 && needs.scratch > 0 {
+                for (cell, x) in scratch.cells().iter().zip(x.iter()) {
+                    cell.set(x);
+                    // Nothing, but the compiler makes a `memmove` of no loop that holds it: 1.5 KB that a small program needs for nothing else.
+                    core::hint::black_box(());
+                }
                 x = scratch.as_src();
             }
             let y = output.slice(pixel * records.len(), records.len())?;
             // SAFETY: the words and a byte for each of `words` inputs, as often as there are four channels or what is left of them: `needs`. Padding in scratch
             // meets weights of zero.
-            unsafe { outputs::<L>(op, words, x.as_ptr(), weights.as_ptr(), records, y.as_mut_ptr()) }?;
+            unsafe {
+                outputs::<L>(
+                    op,
+                    words,
+                    x.as_ptr(),
+                    weights.as_ptr(),
+                    records,
+                    (y.as_mut_ptr(), pieces),
+                )
+            }?;
         }
-        limit(output, op.clamp);
+        if pieces & LIMITED != 0 {
+            limit(output, op.clamp);
+        }
         Some(())
     }
+}
+
+/// Pieces of the code, behind a bit for each [number](linear_s8_dot::number) of a block: inputs that are filled up, channels of other forms than the short or
+/// fewer than four, outputs that are limited.
+const FILLED: u32 = 1 << 8;
+const OTHERS: u32 = 1 << 9;
+const LIMITED: u32 = 1 << 10;
+
+/// A block's number; the only one that there is, where the pieces have one.
+#[inline(always)]
+fn chosen(number: u32, pieces: u32) -> u32 {
+    let numbers = pieces & (FILLED - 1);
+    if numbers == FILLED - 1 {
+        return number;
+    }
+    let others = (0..FILLED.trailing_zeros()).filter(|&other| numbers >> other & 1 == 1);
+    others.fold(
+        numbers.trailing_zeros(),
+        |chosen, other| if other == number { other } else { chosen },
+    )
+}
+
+/// The pieces that a step takes.
+#[cfg(any(test, packing))]
+fn pieces<L: Layout>(op: &Conv2dS8, weights: &[u8]) -> u32 {
+    let mem = Mem::of_weights(weights);
+    let Some(records) = records(op, &mem) else {
+        return u32::MAX;
+    };
+    let others = |record: &Record| record[2] & (SINGLE | GENERAL | CONSTANT) != 0;
+    let numbers = records.iter().fold(0, |bits, record| bits | 1 << number(record[2]));
+    let is = |holds: bool, piece: u32| if holds { piece } else { 0 };
+    numbers
+        | is(Dense::<L>::needs(op).scratch > 0, FILLED)
+        | is(records.len() % 4 != 0 || records.iter().any(others), OTHERS)
+        | is(op.clamp != [i8::MIN, i8::MAX], LIMITED)
 }
 
 #[cfg(any(test, packing))]
@@ -138,6 +197,10 @@ impl<L: Layout> Candidate for Dense<L> {
     fn pack(job: &Wanted<'_>, _: &Conv2dS8, packed: &mut [u8], records: &mut [Record]) -> Option<()> {
         let (op, plain) = job.conv2d_s8()?;
         pack::<L>(&op, plain.weights, plain.channels, packed, records)
+    }
+
+    fn pieces(op: &Conv2dS8, weights: &[u8]) -> u32 {
+        pieces::<L>(op, weights)
     }
 
     fn varies(op: &Conv2dS8, at: usize) -> bool {
@@ -240,7 +303,7 @@ unsafe fn outputs<L: Layout>(
     x: *const i8,
     weights: *const i32,
     records: &[Record],
-    y: *mut i8,
+    (y, pieces): (*mut i8, u32),
 ) -> Option<()> {
     let divisors = divisors(words) & L::BLOCKS;
     let divides = |number: u32| number < u32::BITS && divisors >> number & 1 == 1;
@@ -251,7 +314,7 @@ unsafe fn outputs<L: Layout>(
         // SAFETY: `left > 0` records and outputs remain, and the layout's words of their group of four, padded (fn docs). The loops take the block of the
         // group's first record, which divides the inputs. Pointers, since the checks of slices take as long as an output.
         unsafe {
-            let number = number((*record)[2]);
+            let number = chosen(number((*record)[2]), pieces);
             if !divides(number) {
                 return None;
             }
@@ -268,7 +331,9 @@ unsafe fn outputs<L: Layout>(
                 }
             }
             L::sums(weights, x, words, (number, left), &mut found);
-            if left < 4 {
+            if pieces & OTHERS == 0 {
+                four(found.as_ptr(), record, y, twice);
+            } else if left < 4 {
                 some(op, record, &found, y, left);
                 break;
             }

@@ -33,6 +33,7 @@ pub mod add_s8_linear;
 mod args;
 pub mod channel_record;
 pub mod conv2d_s8;
+mod conv2d_s8_pieces;
 pub mod conv2d_s8_winograd;
 mod dot_s8_rows;
 pub mod dwconv_s8;

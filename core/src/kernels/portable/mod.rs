@@ -4,14 +4,18 @@
 //! excluded them.
 #![deny(unsafe_code)]
 
+pub mod activation_grad;
 pub mod arg_max;
+pub mod attention;
 pub mod compare;
 pub mod conv2d;
 pub mod conv2d_s16;
+pub mod conv2d_train;
 pub mod convert;
 pub mod detections;
 pub mod elementwise;
 pub mod elementwise_s8_s16;
+pub mod embedding;
 pub mod fft;
 pub mod frames;
 pub mod gather;
@@ -19,20 +23,27 @@ mod integers;
 pub mod l2_norm;
 pub mod linear_f32;
 pub mod linear_s8;
+pub mod linear_train;
 pub mod locally_connected;
+pub mod loss;
 pub mod low_bit;
 pub mod lrn;
 pub mod lstm;
 pub mod matmul;
 pub mod pool2d;
+pub mod pool2d_train;
+pub mod position;
 pub mod reduce;
 pub mod resize;
+pub mod rms_norm;
+pub mod rotary;
 pub mod select;
 pub mod signal;
 pub mod softmax;
 pub mod special_s8_s16;
 pub mod strided_copy;
 pub mod svdf;
+pub mod write_line;
 
 use crate::cells::{Dst, Element, Src};
 pub(crate) use crate::ops::pointwise::clamp;

@@ -22,4 +22,5 @@ pub(crate) mod resize;
 pub(crate) mod strided_copy;
 pub mod svdf;
 pub(in crate::kernels) mod svdf_state;
+pub(in crate::kernels) mod tiles_f32;
 pub(in crate::kernels) mod transpose;

@@ -5,33 +5,44 @@
 //! what is fast is compared with what is plainly right.
 #![deny(unsafe_code)]
 
+pub(crate) mod activation_grad;
 pub(crate) mod add_s8_linear;
 pub(crate) mod arg_max;
+pub(crate) mod attention;
 pub(crate) mod compare;
 pub(crate) mod conv2d;
+pub(crate) mod conv2d_train;
 pub(crate) mod convert;
 pub(crate) mod detections;
 pub(crate) mod elementwise;
 pub(crate) mod elementwise_s8_s16;
+pub(crate) mod embedding;
 pub(crate) mod fft;
 pub(crate) mod frames;
 pub(crate) mod gather;
 pub(crate) mod l2_norm;
 pub(crate) mod linear_f32;
+pub(crate) mod linear_train;
 pub(crate) mod locally_connected;
+pub(crate) mod loss;
 pub(crate) mod low_bit;
 pub(crate) mod lrn;
 pub(crate) mod lstm;
 pub(crate) mod matmul;
 pub(crate) mod pool2d;
+pub(crate) mod pool2d_train;
+pub(crate) mod position;
 pub(crate) mod reduce;
 pub(crate) mod resize;
+pub(crate) mod rms_norm;
+pub(crate) mod rotary;
 pub(crate) mod select;
 pub(crate) mod signal;
 pub(crate) mod softmax;
 pub(crate) mod special_s8_s16;
 pub(crate) mod strided_copy;
 pub(crate) mod svdf;
+pub(crate) mod write_line;
 
 use crate::arena::{Mem, Slot};
 use crate::cells::{Dst, Element, Src};

@@ -6,7 +6,9 @@ mod matrices;
 mod moved;
 mod recurrent;
 mod rows;
+mod sequences;
 mod signals;
+mod training;
 mod transforms;
 
 pub(super) use elementwise::binary_int;

@@ -12,7 +12,7 @@ use semihosting::println;
 #[cfg(target_arch = "riscv32")]
 use riscv as _;
 
-arenite::include_model!(mod gestures = env!("ARENITE_GESTURES"));
+arenite::include_model!(mod gestures = env!("ARENITE_GESTURES"), loaded);
 
 include!(concat!(env!("OUT_DIR"), "/windows.rs"));
 

@@ -222,7 +222,8 @@ pub fn bench(
         Some(_) => None,
         None => stack::TABLE.bound(board.name, steps.iter().map(arenite::Step::kernel)),
     };
-    let code = options.code && board.triple.starts_with("thumb");
+    // The steps of training of a file (`FILE#training`) are no file that a program could link.
+    let code = options.code && board.triple.starts_with("thumb") && model.path().is_file();
     Ok(Bench {
         board: board.name.to_owned(),
         target: target.name().to_owned(),

@@ -235,6 +235,7 @@ fn failure(firmware: &Firmware, last: &Record<'_>) -> Option<BoardError> {
         | Record::Finished { .. }
         | Record::InUse { .. }
         | Record::Writing { .. }
+        | Record::Generated { .. }
         | Record::Written { .. } => return None,
         Record::Refused { during, name, text } => BoardError::Refused {
             board,

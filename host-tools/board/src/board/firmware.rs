@@ -125,6 +125,19 @@ impl Firmware {
         Self::once(board, &Recipe { features, ..plain }, &mut |_| ())
     }
 
+    /// Builds the program that lets language models write.
+    ///
+    /// # Errors
+    /// As [`Firmware::build`].
+    pub(super) fn build_generate(
+        board: &'static Board,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, BoardError> {
+        let features = format!("{},text", board.feature);
+        let plain = Recipe::plain(board, "generate");
+        Self::once(board, &Recipe { features, ..plain }, progress)
+    }
+
     /// Builds the program that runs models from the flash at the board's serial bus.
     ///
     /// # Errors
@@ -164,48 +177,11 @@ impl Firmware {
         Self::once(board, &Recipe { name, ..recipe }, &mut |_| ())
     }
 
-    /// Builds the runtime alone, with only what `model` needs. For Cortex-M boards.
-    pub(super) fn build_footprint(
+    pub(super) fn once(
         board: &'static Board,
-        model: &Path,
+        recipe: &Recipe,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, BoardError> {
-        let features = board.runtime.join(",");
-        let recipe = Recipe::with_model("arenite-footprint", "footprint", features, model)?;
-        Self::once(board, &recipe, progress)
-    }
-
-    /// Builds the program that calls all of the runtime and is never run, with every kernel of the board's build or with those of `model`.
-    ///
-    /// # Errors
-    /// Those of [`Firmware::build`].
-    pub fn build_gate(board: &'static Board, model: Option<&Path>) -> Result<Self, BoardError> {
-        let features = board.runtime.join(",");
-        let recipe = match model {
-            Some(model) => {
-                Recipe::with_model("arenite-footprint", "gate", format!("{features},embedded-model"), model)?
-            }
-            None => Recipe {
-                package: "arenite-footprint",
-                features,
-                ..Recipe::plain(board, "gate")
-            },
-        };
-        Self::once(board, &recipe, &mut |_| ())
-    }
-
-    /// [`Firmware::build_gate`] with the kernels of `model`, which verifies signed files as well.
-    ///
-    /// # Errors
-    /// Those of [`Firmware::build`].
-    pub fn build_verifying_gate(board: &'static Board, model: &Path) -> Result<Self, BoardError> {
-        let features = format!("{},embedded-model,verify", board.runtime.join(","));
-        let recipe = Recipe::with_model("arenite-footprint", "gate", features, model)?;
-        let name = format!("{}-verify", recipe.name);
-        Self::once(board, &Recipe { name, ..recipe }, &mut |_| ())
-    }
-
-    fn once(board: &'static Board, recipe: &Recipe, progress: &mut dyn FnMut(Progress)) -> Result<Self, BoardError> {
         // A panic elsewhere while holding a lock leaves what it holds valid.
         let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (board.name, recipe.name.clone());
@@ -336,20 +312,20 @@ impl Firmware {
 }
 
 /// A program and what it is built from.
-struct Recipe {
-    package: &'static str,
-    program: &'static str,
-    features: String,
-    model: Option<PathBuf>,
-    profile: Profile,
+pub(super) struct Recipe {
+    pub(super) package: &'static str,
+    pub(super) program: &'static str,
+    pub(super) features: String,
+    pub(super) model: Option<PathBuf>,
+    pub(super) profile: Profile,
     /// Name of the kept file: program and model.
-    name: String,
+    pub(super) name: String,
 }
 
 impl Recipe {
     /// A program of the firmware that serves any model. That of the test kit checks what its assembly leaves in registers, which takes instructions: on one
     /// board of each core, for others of its target have the same assembly, and no runtime need be compiled for them that no other program has.
-    fn plain(board: &Board, program: &'static str) -> Self {
+    pub(super) fn plain(board: &Board, program: &'static str) -> Self {
         let first = BOARDS.iter().find(|of| of.targets.last() == board.targets.last());
         let is_first = first.is_some_and(|first| first.name == board.name);
         let checked = if program == "kernels" && is_first {
@@ -367,7 +343,7 @@ impl Recipe {
         }
     }
 
-    fn with_model(
+    pub(super) fn with_model(
         package: &'static str,
         program: &'static str,
         features: String,

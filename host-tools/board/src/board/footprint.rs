@@ -69,6 +69,70 @@ pub(super) fn footprint_watched(
     })
 }
 
+/// Sizes of a program that does nothing but run one compiled model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CompiledFootprint {
+    /// Bytes of code and constants beyond start-up and the model's weights: kernels, calls, parameters of steps, padding.
+    pub code_bytes: u64,
+    /// Bytes of start-up alone.
+    pub start_bytes: u64,
+    /// Bytes of the weights.
+    pub weights_bytes: u64,
+    /// Functions of the panic machinery that were linked.
+    pub panics: Vec<String>,
+}
+
+/// Builds the smallest program with `model` compiled for a Cortex-M `board` or one of RISC-V, and measures it.
+///
+/// # Errors
+/// Those of [`footprint`].
+pub fn compiled_footprint(board: &'static Board, model: &Path, weights: u64) -> Result<CompiledFootprint, BoardError> {
+    if !["thumb", "riscv"].iter().any(|core| board.triple.starts_with(core)) {
+        return Err(BoardError::Elf {
+            path: model.to_owned(),
+            reason: "the size of compiled models is measured on Cortex-M and RISC-V boards only".to_owned(),
+        });
+    }
+    // RISC-V's linker keeps small constants apart.
+    let bytes = |firmware: &Firmware| {
+        [".text", ".rodata", ".srodata"]
+            .iter()
+            .map(|section| firmware.section_bytes(section))
+            .sum::<u64>()
+    };
+    let start_bytes = bytes(&Firmware::build_start(board)?);
+    let firmware = Firmware::build_compiled(board, model)?;
+    let code_bytes = bytes(&firmware)
+        .checked_sub(start_bytes + weights)
+        .ok_or_else(|| BoardError::Elf {
+            path: firmware.path().to_owned(),
+            reason: "the model's weights are not in .rodata".to_owned(),
+        })?;
+    Ok(CompiledFootprint {
+        code_bytes,
+        start_bytes,
+        weights_bytes: weights,
+        panics: panics(&firmware)?,
+    })
+}
+
+/// Bytes of code and constants that errors bring into a program with `model` whose panic handler prints, where a result is unwrapped: with the text of errors
+/// (feature `error-text`), and without. For Cortex-M boards.
+///
+/// # Errors
+/// Those of [`footprint`].
+pub fn error_footprint(board: &'static Board, model: &Path) -> Result<[u64; 2], BoardError> {
+    let bytes = |unwrap, text| -> Result<u64, BoardError> {
+        let firmware = Firmware::build_printing(board, model, unwrap, text)?;
+        Ok(firmware.section_bytes(".text") + firmware.section_bytes(".rodata"))
+    };
+    let without = bytes(false, false)?;
+    Ok([
+        bytes(true, true)?.saturating_sub(without),
+        bytes(true, false)?.saturating_sub(without),
+    ])
+}
+
 /// Parts of the names of functions that panic, or are called by all that do: `core::panicking`, the cold functions of slices, options and results, and the
 /// panic handler itself, which is linked where a call of it is left, whatever was inlined into what.
 const PANICS: [&str; 7] = [

@@ -21,6 +21,8 @@ mod flash;
 #[cfg(feature = "tools")]
 mod footprint;
 #[cfg(feature = "tools")]
+mod generate;
+#[cfg(feature = "tools")]
 mod guards;
 #[cfg(feature = "tools")]
 pub mod install;
@@ -39,6 +41,8 @@ mod run;
 mod serial;
 #[cfg(feature = "tools")]
 mod slots;
+#[cfg(feature = "tools")]
+mod smallest;
 #[cfg(feature = "tools")]
 mod sources;
 #[cfg(feature = "tools")]
@@ -70,7 +74,8 @@ pub use {
     error::BoardError,
     firmware::{Firmware, Profile},
     flash::{FLASHES, Flash},
-    footprint::{Footprint, footprint, panics},
+    footprint::{CompiledFootprint, Footprint, compiled_footprint, error_footprint, footprint, panics},
+    generate::{GenerateOptions, GenerateReport, generate},
     guards::{GuardReport, Guarding, Outside, guards, touch},
     kit::{Attacked, CaseFailure, Comparison, kernels, mutations},
     plugin::{PLUGIN, plugin},

@@ -7,7 +7,7 @@ mod table;
 
 pub use fits::{Fit, fit};
 #[cfg(feature = "tools")]
-pub use project::{Crates, File, RUNTIME, project};
+pub use project::{Crates, File, IMAGE, NETWORK, RUNTIME, project};
 pub use table::{Chip, Runner, Support, all};
 
 use self::table::plain;

@@ -14,14 +14,14 @@ pub struct File {
 }
 
 /// The network that a new project begins with: the smallest of the digit classifiers, with its trained weights.
-const NETWORK: [(&str, &[u8]); 3] = [
+pub const NETWORK: [(&str, &[u8]); 3] = [
     ("net/digits.trace.json", include_bytes!("mlp.trace.json")),
     ("net/mlp.safetensors", include_bytes!("mlp.safetensors")),
     ("net/mlp.samples.safetensors", include_bytes!("mlp.samples.safetensors")),
 ];
 
 /// An image that it classifies: a 7, eight rows of eight pixels, 0 to 1.
-const IMAGE: &str = "\
+pub const IMAGE: &str = "\
     0.0, 0.0, 0.125, 0.8125, 1.0, 0.5625, 0.0, 0.0,
     0.0, 0.0, 0.75, 0.75, 0.4375, 1.0, 0.1875, 0.0,
     0.0, 0.0625, 0.875, 0.1875, 0.0, 1.0, 0.25, 0.0,
@@ -213,7 +213,7 @@ fn main(chip: &Chip) -> String {
          let logits = {logits};\n    let [(digit, _), (second, _)] = arenite::top(logits);\n    \
          {print}(\"this is a {{}}, or else a {{}}\", digit, second);\n    {end}\n}}\n",
         session = unwrapped("digits::session()"),
-        logits = unwrapped("digits::run(&mut session, &IMAGE)"),
+        logits = "digits::run(&mut session, &IMAGE)",
         core = chip.core,
         head = heads.join("\n"),
         entry = support.entry,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::counts::{Counts, ONCE, taps};
-use super::{loops, loops_mve, loops_neon, loops_rvv, loops_single, loops_sme};
+use super::{loops, loops_mve, loops_neon, loops_rvv, loops_sequence, loops_single, loops_sme};
 use arenite::kernels::packed::dwconv_s8;
 use arenite::kernels::portable::{lstm, svdf};
 use arenite::ops::conv2d::Conv2dS8;
@@ -125,6 +125,9 @@ fn sequence(step: &Step, weights: &[u8]) -> String {
         Step::ReduceInt(op) => format!(" {:?} {}", op.kind, op.dtype.name()),
         Step::CopyBytes(op) => format!(" {} {}", op.element, loops_single::copies(op)),
         Step::Gather(op) => format!(" {}", op.element),
+        Step::WriteLine(op) => format!(" {}", op.element),
+        Step::Embedding(op) => format!(" {}", op.element),
+        Step::RotaryF32(op) => (if op.interleaved { " interleaved" } else { " halves" }).to_owned(),
         Step::Rescale(op) => format!(" {} {}", op.from.name(), op.to.name()),
         Step::Convert(op) => {
             let float = [op.from, op.to].contains(&DType::F32);
@@ -297,7 +300,7 @@ pub fn counts(step: &Step, weights: &[u8]) -> [Counts; 3] {
     if let Some(window) = clone.window_mut() {
         return loops::counts(step, window, weights).unwrap_or_else(|| windowed(step, window));
     }
-    loops_single::counts(step)
+    loops_sequence::counts(step).unwrap_or_else(|| loops_single::counts(step))
 }
 
 /// Of an operator that slides a window.

@@ -258,7 +258,7 @@ fn elements(step: &Step) -> [Counts; 3] {
 }
 
 /// Counts whose products are features, each beside one.
-fn grid(
+pub(super) fn grid(
     places: &[(&'static str, f64)],
     channels: &[(&'static str, f64)],
     terms: &[(&'static str, f64)],
@@ -267,7 +267,7 @@ fn grid(
 }
 
 /// A row in blocks of eight.
-fn eights(name: &'static str, len: u32) -> [(&'static str, f64); 3] {
+pub(super) fn eights(name: &'static str, len: u32) -> [(&'static str, f64); 3] {
     [
         (name, len.into()),
         ("eights in", f64::from(len / 8)),
@@ -276,7 +276,7 @@ fn eights(name: &'static str, len: u32) -> [(&'static str, f64); 3] {
 }
 
 /// A row in blocks of sixteen and four.
-fn lines(name: &'static str, len: f64) -> [(&'static str, f64); 4] {
+pub(super) fn lines(name: &'static str, len: f64) -> [(&'static str, f64); 4] {
     [
         (name, len),
         ("sixteens", (len / 16.0).floor()),

@@ -8,6 +8,7 @@ mod loops_dsp;
 mod loops_mve;
 mod loops_neon;
 mod loops_rvv;
+mod loops_sequence;
 mod loops_single;
 mod loops_sme;
 pub mod stack;

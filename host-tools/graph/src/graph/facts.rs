@@ -129,6 +129,8 @@ fn terms(graph: &Graph, node: &Node) -> u64 {
         Op::Svdf { rank, .. } => {
             *rank as u64 * (product(shape(1).get(1..).unwrap_or(&[])) + product(shape(2).get(1..).unwrap_or(&[])))
         }
+        // The score and the weighted sum, of each line that the cache holds.
+        Op::Attention { .. } => 2 * shape(1).get(1).map_or(0, |&lines| lines as u64),
         // Four gates, each of the input and of the state.
         Op::UnidirectionalLstm { .. } => {
             4 * (product(shape(1).get(1..).unwrap_or(&[])) + product(shape(5).get(1..).unwrap_or(&[])))

@@ -56,6 +56,27 @@ pub fn infer(op: &Op, inputs: &[Option<&Tensor>]) -> Result<Option<Vec<usize>>> 
             shape.splice(axis..=axis, indices.shape.iter().copied());
             Some(shape)
         }
+        Op::Attention { .. } => Some(attention([need(0)?, need(1)?, need(2)?, need(3)?])?),
+        Op::Embedding => {
+            let (indices, table) = (need(0)?, need(1)?);
+            rank("table", table, 2)?;
+            let mut shape = indices.shape.clone();
+            shape.push(table.shape[1]);
+            Some(shape)
+        }
+        Op::RmsNorm { .. } => {
+            let (x, gain) = (need(0)?, need(1)?);
+            match x.shape.last() {
+                Some(&channels) if gain.shape == [channels] => Some(x.shape.clone()),
+                _ => return Err(mismatch("the operand", &x.shape, "the gain", &gain.shape)),
+            }
+        }
+        Op::Rotary { .. } => Some(rotary([need(0)?, need(1)?, need(2)?, need(3)?])?),
+        Op::Position { .. } => {
+            one(need(0)?)?;
+            one(need(1)?)?;
+            Some(vec![1])
+        }
         Op::Affine => {
             let x = need(0)?;
             let gain = need(1)?;
@@ -152,10 +173,12 @@ pub fn infer(op: &Op, inputs: &[Option<&Tensor>]) -> Result<Option<Vec<usize>>> 
         | Op::Svdf { .. }
         | Op::UnidirectionalLstm { .. }
         | Op::Signal(_)
+        | Op::Train(_)
         | Op::Detections(_)
         | Op::EthosU(_)
         | Op::ReadState
         | Op::AssignState
+        | Op::WriteLine
         | Op::Opaque => None,
     })
 }
@@ -284,6 +307,43 @@ fn matmul(a: &Tensor, b: &Tensor, transpose_a: bool, transpose_b: bool) -> Resul
     Ok(shape)
 }
 
+/// Attention over states, whose heads divide the query's.
+fn attention([query, keys, values, position]: [&Tensor; 4]) -> Result<Vec<usize>> {
+    one(position)?;
+    let (&[heads, width], &[shared, _, of_keys]) = (query.shape.as_slice(), keys.shape.as_slice()) else {
+        return Err(mismatch("the query", &query.shape, "the keys", &keys.shape));
+    };
+    if width != of_keys || keys.shape != values.shape || shared == 0 || heads % shared != 0 {
+        return Err(Error::internal(format!(
+            "a query of shape {:?}, keys {:?} and values {:?}",
+            query.shape, keys.shape, values.shape
+        )));
+    }
+    Ok(query.shape.clone())
+}
+
+/// Pairs that are turned by tables of a number for each.
+fn rotary([x, cosines, sines, position]: [&Tensor; 4]) -> Result<Vec<usize>> {
+    one(position)?;
+    match (x.shape.as_slice(), cosines.shape.as_slice()) {
+        (&[_, width], &[_, half]) if width == 2 * half && cosines.shape == sines.shape => Ok(x.shape.clone()),
+        _ => Err(mismatch("the operand", &x.shape, "the cosines", &cosines.shape)),
+    }
+}
+
+/// Refuses what is not one int32.
+fn one(index: &Tensor) -> Result<()> {
+    if index.elements() == 1 && index.dtype == DType::I32 {
+        return Ok(());
+    }
+    Err(Error::internal(format!(
+        "an index `{}` of {}{:?}",
+        index.name,
+        index.dtype.name(),
+        index.shape
+    )))
+}
+
 fn reduced(shape: &[usize], axes: &[usize], keep_dims: bool) -> Vec<usize> {
     let kept = |axis: &usize| !axes.contains(axis);
     if keep_dims {
@@ -320,16 +380,18 @@ pub fn infer_dtype(op: &Op, inputs: &[Option<&Tensor>]) -> Option<DType> {
     match op {
         Op::ArgMax { .. } => Some(DType::I32),
         Op::Compare { .. } => Some(DType::Bool),
-        Op::Choose => inputs.get(1).copied().flatten().map(|t| t.dtype),
+        Op::Choose | Op::Embedding => inputs.get(1).copied().flatten().map(|t| t.dtype),
         Op::Dequantize | Op::Detections(_) => Some(DType::F32),
         Op::Quantize
         | Op::Cast
         | Op::AssignState
+        | Op::WriteLine
         | Op::Opaque
         | Op::Svdf { .. }
         | Op::Softmax { .. }
         | Op::EthosU(_)
-        | Op::Signal(_) => None,
+        | Op::Signal(_)
+        | Op::Train(_) => None,
         _ => inputs.first().copied().flatten().map(|t| t.dtype),
     }
 }

@@ -3,6 +3,7 @@
 //! Importers build a [`Graph`], passes rewrite it, lowering turns it into the steps of a blob. Shapes are always static.
 //! [`check::check`] holds after the import and after every pass.
 
+pub mod attrs;
 pub mod check;
 pub mod composite;
 pub mod data;
@@ -11,11 +12,14 @@ pub mod infer;
 pub mod numbers;
 pub mod op;
 pub mod signal;
+pub mod train;
 
 pub use arenite::ops::binary::BinaryOp;
+pub use attrs::{Activation, Conv2dAttrs, Layout, Padding2d, PoolAttrs};
 pub use data::{Data, Expr};
-pub use op::{Activation, Conv2dAttrs, Detector, EthosU, Layout, Op, Padding2d, PoolAttrs, ReduceKind, UnaryKind};
+pub use op::{Detector, EthosU, Op, ReduceKind, UnaryKind};
 pub use signal::Signal;
+pub use train::Train;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -55,6 +59,8 @@ pub struct Graph {
     pub cut_macs: BTreeMap<String, [u64; 2]>,
     /// Layers whose weights are stored in fewer bits, by the node's name.
     pub low_bits: BTreeMap<String, LowBits>,
+    /// Of a network of text its tokenizer, as the file's section has it; else empty.
+    pub tokenizer: std::sync::Arc<[u8]>,
 }
 
 /// How a layer's weights are stored in fewer bits than it computes with.

@@ -52,6 +52,8 @@ fn parameters(op: &Op) -> Vec<(&'static str, f32, Range)> {
             ("alpha", *alpha, Finite),
             ("beta", *beta, Finite),
         ],
+        Op::Attention { scale } => vec![("the scale", *scale, Finite)],
+        Op::RmsNorm { epsilon } => vec![("epsilon", *epsilon, NotNegative)],
         Op::Softmax { beta, .. } => vec![("beta", *beta, Finite)],
         Op::Pad { value, .. } => vec![("the padding's value", *value, Bound)],
         Op::UnidirectionalLstm { cell_clip, .. } => vec![("cell_clip", *cell_clip, NotNegative)],

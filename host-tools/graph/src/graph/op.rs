@@ -9,89 +9,9 @@ use arenite::ops::detections::Suppression;
 use arenite::ops::pointwise::{Function, UnaryOp};
 use arenite::ops::special_int::SpecialIntOp;
 
+use super::attrs::{Activation, Conv2dAttrs, PoolAttrs};
 use super::signal::Signal;
-
-/// Axis order of the activations of a spatial operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
-    /// Batch, channels, rows, columns.
-    Nchw,
-    /// Batch, rows, columns, channels.
-    Nhwc,
-}
-
-/// Rows and columns added on each side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Padding2d {
-    /// Rows above.
-    pub top: usize,
-    /// Rows below.
-    pub bottom: usize,
-    /// Columns to the left.
-    pub left: usize,
-    /// Columns to the right.
-    pub right: usize,
-}
-
-/// A clamp applied to an operator's result.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum Activation {
-    /// Identity.
-    #[default]
-    None,
-    /// max(x, 0)
-    Relu,
-    /// min(max(x, 0), 6)
-    Relu6,
-    /// min(max(x, -1), 1)
-    ReluN1To1,
-}
-
-impl Activation {
-    /// The least and the largest real number that it lets through.
-    pub const fn bounds(self) -> [f32; 2] {
-        match self {
-            Self::None => [f32::NEG_INFINITY, f32::INFINITY],
-            Self::Relu => [0.0, f32::INFINITY],
-            Self::Relu6 => [0.0, 6.0],
-            Self::ReluN1To1 => [-1.0, 1.0],
-        }
-    }
-}
-
-/// Attributes of a convolution, plain, grouped or depthwise.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Conv2dAttrs {
-    /// Axis order of input and output.
-    pub layout: Layout,
-    /// Rows, columns.
-    pub stride: [usize; 2],
-    /// Rows, columns.
-    pub dilation: [usize; 2],
-    /// Zero (or zero point) padding.
-    pub padding: Padding2d,
-    /// Input channels / groups = the weights' input channels. Depthwise: groups = input channels.
-    pub groups: usize,
-    /// Fused clamp.
-    pub activation: Activation,
-}
-
-/// Attributes of a pooling.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PoolAttrs {
-    /// Axis order of input and output.
-    pub layout: Layout,
-    /// Rows, columns.
-    pub kernel: [usize; 2],
-    /// Rows, columns.
-    pub stride: [usize; 2],
-    /// Padding; ceiling-mode pooling is stated as extra bottom and right padding, which `count_include_pad` never counts.
-    pub padding: Padding2d,
-    /// Average only: divide by the window's size, padding included.
-    pub count_include_pad: bool,
-    /// Fused clamp.
-    pub activation: Activation,
-}
+use super::train::Train;
 
 /// Attributes of [`Op::Detections`]; those of `core/src/ops/detections.rs`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -373,11 +293,41 @@ pub enum Op {
     L2Norm,
     /// A signal operator of TensorFlow Lite Micro.
     Signal(Signal),
+    /// An operator of training.
+    Train(Train),
     /// in 0: encodings `[.., anchors, width]`; in 1: scores `[.., anchors, background + labels]`; in 2: anchors `[anchors, 4]`; f32. Out 0: corners; out 1:
     /// classes; out 2: scores; out 3: how many.
     Detections(Detector),
     /// Commands for an Ethos-U. in 0: the payload; in 1: its constants, where it has any; in 2 and on: its inputs.
     EthosU(EthosU),
+    /// in 0: queries `[heads, width]`; in 1, in 2: keys and values, `[heads of these, capacity, width]`, states; in 3: int32 position `[1]`. Attention of
+    /// each query head over the first `position + 1` lines.
+    Attention {
+        /// Factor of the scores.
+        scale: f32,
+    },
+    /// in 0: int32 indices; in 1: table `[rows, width]`. Row of each index; an index outside the table ends a run.
+    Embedding,
+    /// in 0: x; in 1: gain `[channels]`. x / sqrt(mean of x^2 + epsilon) * gain, along the last axis.
+    RmsNorm {
+        /// Added to the mean.
+        epsilon: f32,
+    },
+    /// in 0: x `[rows, width]`; in 1, in 2: cosines and sines `[positions, width / 2]`; in 3: int32 position `[1]`. Pairs of elements turned by the
+    /// angles of the position.
+    Rotary {
+        /// Whether neighbours are pairs, or else elements half a row apart.
+        interleaved: bool,
+    },
+    /// in 0: int32 position `[1]`; in 1: int32 lines `[1]`, a state that is written. The position, where it is the next line of a cache or one before;
+    /// any other ends a run.
+    Position {
+        /// Lines of the cache.
+        capacity: usize,
+    },
+    /// in 0: state `[outer, capacity, inner]` (written); in 1: line `[outer, inner]`; in 2: int32 position `[1]`. No outputs. A position outside the
+    /// capacity ends a run.
+    WriteLine,
     /// in 0: state. The output aliases nothing: it is the state's value at this point of the order.
     ReadState,
     /// in 0: state (written); in 1: the new value. No outputs.

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use arenite::Port;
 use serde::{Deserialize, Serialize};
 
 use super::quantization::{Quantization, WeightOnlyReport};
 use crate::graph::{Assumption, Graph, Tensor, TensorId};
+use crate::metadata::StepMeta;
 
 /// The summary; all sizes in bytes. The fields are specified in the README.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -94,11 +96,37 @@ pub struct Summary {
     /// How its weights are stored in fewer bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_only: Option<WeightOnlyReport>,
+    /// The training step, where the file has one.
+    #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
+    pub training: Option<TrainingReport>,
     /// Every value that the trace did not state.
     pub assumptions: Vec<Assumption>,
 }
 
-/// What was removed.
+/// A training step. The arena of the summary is enough for it and for inference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrainingReport {
+    /// The loss.
+    pub loss: String,
+    /// Scalars that are trained.
+    pub trained_params: u64,
+    /// Gradients of parameters.
+    pub gradients: usize,
+    /// Multiply-accumulates of the gradients, of the whole batch.
+    pub backward_macs: u64,
+    /// Steps of a training step, forward, loss and backward.
+    pub train_steps: usize,
+    /// The same by kind.
+    pub train_ops_final: BTreeMap<String, usize>,
+    /// Arena of a training step.
+    pub train_arena_bytes: u64,
+    /// Max-live of its steps: their order, aliases and scratch.
+    pub train_liveness_bound_bytes: u64,
+    /// Arena of inference.
+    pub inference_arena_bytes: u64,
+}
+
+/// Counts of removed channels and constants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removed {
     /// Output channels of convolutions and fully connected layers.
@@ -281,6 +309,34 @@ impl Summary {
         self.cores.as_ref().map_or(String::new(), text)
     }
 
+    /// The training step, for people; nothing for a file without.
+    pub fn training_text(&self) -> String {
+        let text = |training: &TrainingReport| {
+            format!(
+                "  training   {} parameters by {}, {} MACs of gradients, {} steps; arena {} bytes, {} of inference\n",
+                training.trained_params,
+                training.loss,
+                training.backward_macs,
+                training.train_steps,
+                training.train_arena_bytes,
+                training.inference_arena_bytes
+            )
+        };
+        self.training.as_ref().map_or(String::new(), text)
+    }
+
+    /// Describes another list of steps of the same file, by what the list says of itself.
+    pub fn describe_list(&mut self, steps: &[StepMeta], inputs: &[Port<'_>], outputs: &[Port<'_>]) {
+        let ports = |ports: &[Port<'_>]| ports.iter().map(PortSummary::of_port).collect();
+        (self.inputs, self.outputs) = (ports(inputs), ports(outputs));
+        self.steps = steps.len();
+        self.ops_final.clear();
+        for step in steps {
+            *self.ops_final.entry(step.kind.clone()).or_insert(0) += 1;
+        }
+        self.training = None;
+    }
+
     /// The stacks, for people: what the boards take at most, and which takes most.
     pub fn stack_text(&self) -> Option<String> {
         let (board, run) = self.stack_bytes.iter().max_by_key(|(_, bytes)| **bytes)?;
@@ -307,6 +363,18 @@ impl SharedLayers {
 }
 
 impl PortSummary {
+    /// Describes an input or output of a file.
+    pub fn of_port(port: &Port<'_>) -> Self {
+        let is_quantised = port.scale != 0.0;
+        Self {
+            name: port.name.to_string(),
+            shape: port.shape.iter().map(|&extent| extent as usize).collect(),
+            dtype: port.dtype.name().to_string(),
+            scale: is_quantised.then_some(port.scale),
+            zero_point: is_quantised.then_some(port.zero_point),
+        }
+    }
+
     /// Describes a tensor.
     pub fn of(tensor: &Tensor) -> Self {
         let quant = tensor.quant.as_ref().filter(|q| q.axis.is_none());

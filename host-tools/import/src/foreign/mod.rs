@@ -39,7 +39,7 @@ const KERAS_WEIGHTS: Told = (
 const DAMAGED: &str = "the file is damaged or cut off: fetch or convert it again";
 
 /// From the surest sign to a mere name.
-const FORMS: [Form; 27] = [
+const FORMS: [Form; 26] = [
     Form {
         is: |name, content| content.starts_with(b"\x89HDF\r\n\x1a\n") && name.ends(".weights.h5"),
         told: KERAS_WEIGHTS,
@@ -70,13 +70,6 @@ const FORMS: [Form; 27] = [
         told: (
             "it is packed already",
             "load it on the device as it is: `arenite inspect {file}` says what it holds; to pack it otherwise, pack the network that it was made of",
-        ),
-    },
-    Form {
-        is: |_, content| content.starts_with(b"GGUF"),
-        told: (
-            "it is a GGUF file, a language model",
-            "language models are out of reach: networks for microcontrollers come as .tflite, .onnx or traces",
         ),
     },
     Form {

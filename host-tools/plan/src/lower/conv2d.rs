@@ -12,6 +12,7 @@ use super::low_bit;
 use super::numbers::{clamp_int, clamp_s8, factor, multipliers, per_tensor, zero_point_s8};
 use super::s8::S8;
 use super::select::{self, Choice, Constants};
+use super::train;
 use super::windows::window;
 use crate::error::{Error, Result};
 use crate::graph::{Activation, Conv2dAttrs, Node, Quant, TensorId};
@@ -59,6 +60,9 @@ fn kind(groups: usize, window: &Window2d) -> &'static str {
 
 fn lower_f32(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs, window: Window2d, macs: u64) -> Result<()> {
     want_f32(lower.graph(), node)?;
+    if train::is_trained(lower, node) {
+        return train::conv2d(lower, node, (attrs, window), kind(attrs.groups, &window), macs);
+    }
     if let Some(&bits) = lower.graph().low_bits.get(&node.name) {
         let layer = (kind(attrs.groups, &window), macs);
         return low_bit::push_f32(lower, node, (window, attrs.groups), bits, attrs.activation, layer);

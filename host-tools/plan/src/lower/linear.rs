@@ -13,7 +13,7 @@ use super::numbers::{clamp_s8, linear_multipliers, per_tensor};
 use super::s8::S8;
 use super::select::{Constants, linear_f32};
 use crate::error::Result;
-use crate::graph::{Activation, Node, TensorId, TensorKind};
+use crate::graph::{Activation, Graph, Node, Op, TensorId, TensorKind};
 use crate::program::Place;
 
 /// Lowers a linear layer of f32, int8 or int16 activations.
@@ -88,7 +88,9 @@ fn as_convolution(
     let [Ok(rows), Ok(inputs), Ok(outs)] = sizes else {
         return Ok(None);
     };
-    if !faster || lower.program.size || !constant(input(node, 1)?) || !bias.is_none_or(constant) {
+    // A table that is read by its rows as well stays as it is, once.
+    let shared = is_table(lower.graph(), input(node, 1)?);
+    if !faster || shared || lower.program.size || !constant(input(node, 1)?) || !bias.is_none_or(constant) {
         return Ok(None);
     }
     Ok(Some(Conv2dF32 {
@@ -102,6 +104,12 @@ fn as_convolution(
         groups: 1,
         clamp: activation.bounds(),
     }))
+}
+
+/// Whether rows of a tensor are looked up.
+fn is_table(graph: &Graph, id: TensorId) -> bool {
+    let mut nodes = graph.nodes.iter();
+    nodes.any(|node| matches!(node.op, Op::Embedding) && node.inputs.get(1) == Some(&Some(id)))
 }
 
 /// The window of a linear layer: `rows` pixels in one row.

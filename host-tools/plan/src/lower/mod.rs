@@ -4,6 +4,7 @@
 //! `windows`, `copies`, and `select`, which chooses kernels.
 
 mod arg_max;
+mod attention;
 mod choose;
 mod concat;
 pub mod context;
@@ -13,6 +14,7 @@ pub mod copies;
 mod detections;
 mod elementwise;
 pub mod elementwise_int;
+mod embedding;
 mod ethos_u;
 mod l2_norm;
 mod linear;
@@ -25,8 +27,11 @@ mod matmul;
 pub mod numbers;
 mod pad;
 mod pool2d;
+mod position;
 pub(crate) mod reduce;
 mod resize;
+mod rms_norm;
+mod rotary;
 mod s8;
 pub mod select;
 pub(crate) mod signal;
@@ -34,8 +39,10 @@ mod slice;
 mod softmax;
 mod special_int;
 mod svdf;
+mod train;
 mod transpose;
 mod windows;
+mod write_line;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -78,6 +85,19 @@ pub struct Preferences<'a> {
 /// # Errors
 /// [`crate::error::ErrorKind::Unsupported`] naming the operator.
 pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> Result<Program> {
+    lower_beside(graph, preferences, weights, Constants::default())
+}
+
+/// As [`lower`], with constants behind those of another program, whose tensors have the same numbers: both read one section of weights.
+///
+/// # Errors
+/// As [`lower`].
+pub fn lower_beside(
+    graph: Graph,
+    preferences: Preferences<'_>,
+    weights: &Weights,
+    constants: Constants,
+) -> Result<Program> {
     let Preferences {
         target,
         size,
@@ -88,21 +108,7 @@ pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> R
         paged,
         accelerator,
     } = preferences;
-    let mut state = State::default();
-    for (index, tensor) in graph.tensors.iter().enumerate() {
-        if let TensorKind::State(data) = &tensor.kind {
-            let at = state.initial.len().next_multiple_of(arenite::ARENA_ALIGN);
-            state.initial.resize(at, 0);
-            match data {
-                Data::Bytes(bytes) => state.initial.extend_from_slice(bytes),
-                Data::Lazy(expr) => {
-                    let values = weights.evaluate(expr)?;
-                    state.initial.extend(values.iter().flat_map(|v| v.to_le_bytes()));
-                }
-            }
-            state.offsets.insert(TensorId(index), at as u32);
-        }
-    }
+    let state = state_of(&graph, weights)?;
     let nodes = graph.nodes.clone();
     let mut without = without.to_vec();
     if select::has_no_vectors(target) && !facts::doubles_weights(&graph) {
@@ -116,7 +122,7 @@ pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> R
         steps: Vec::new(),
         views: HashMap::new(),
         over: HashSet::new(),
-        weights: Constants::default(),
+        weights: constants,
         state,
         assigned: Assigned::default(),
     };
@@ -150,6 +156,33 @@ pub fn lower(graph: Graph, preferences: Preferences<'_>, weights: &Weights) -> R
     }
     lower.program.target = target;
     Ok(lower.program)
+}
+
+/// The state slice of a graph: its states one behind the other, each at an address for any kernel; trained parameters whose length would leave a gap come last.
+fn state_of(graph: &Graph, weights: &Weights) -> Result<State> {
+    let mut state = State::default();
+    for last in [false, true] {
+        for (index, tensor) in graph.tensors.iter().enumerate() {
+            let TensorKind::State(data) = &tensor.kind else {
+                continue;
+            };
+            let leaves_gap = matches!(data, Data::Lazy(_)) && !tensor.bytes().is_multiple_of(arenite::ARENA_ALIGN);
+            if leaves_gap != last {
+                continue;
+            }
+            let at = state.initial.len().next_multiple_of(arenite::ARENA_ALIGN);
+            state.initial.resize(at, 0);
+            match data {
+                Data::Bytes(bytes) => state.initial.extend_from_slice(bytes),
+                Data::Lazy(expr) => {
+                    let values = weights.evaluate(expr)?;
+                    state.initial.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+                }
+            }
+            state.offsets.insert(TensorId(index), at as u32);
+        }
+    }
+    Ok(state)
 }
 
 /// Lowers `node`, whose steps from `first` on are handed over, for the core as well, where both are one step and touch the same tensors.
@@ -247,6 +280,13 @@ fn lower_node(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
         Op::L2Norm => l2_norm::lower(lower, node),
         Op::Detections(detector) => detections::lower(lower, node, detector),
         Op::EthosU(attrs) => ethos_u::lower(lower, node, attrs),
+        Op::Train(op) => train::lower(lower, node, op),
+        Op::Attention { scale } => attention::lower(lower, node, *scale),
+        Op::Embedding => embedding::lower(lower, node),
+        Op::RmsNorm { epsilon } => rms_norm::lower(lower, node, *epsilon),
+        Op::Rotary { interleaved } => rotary::lower(lower, node, *interleaved),
+        Op::Position { capacity } => position::lower(lower, node, *capacity),
+        Op::WriteLine => write_line::lower(lower, node),
         Op::ReadState => {
             let (state, output) = (input(node, 0)?, output(node)?);
             copies::copy_all(lower, node, "read_state", state, output)

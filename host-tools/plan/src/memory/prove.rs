@@ -30,7 +30,15 @@ pub struct Proof {
 /// # Errors
 /// [`crate::error::ErrorKind::Input`] naming the step, the tensor, and the bytes that another one overwrote.
 pub fn prove(view: &ModelView<'_>) -> Result<Proof> {
-    prove_pieces(std::slice::from_ref(view))
+    let proof = prove_pieces(std::slice::from_ref(view))?;
+    let Some(training) = view.training()? else {
+        return Ok(proof);
+    };
+    let of_training = prove_pieces(&[training]).map_err(|e| e.at("the steps of training"))?;
+    Ok(Proof {
+        reads: proof.reads + of_training.reads,
+        arena_touched: proof.arena_touched.max(of_training.arena_touched),
+    })
 }
 
 /// The same of a model in pieces, which run one behind the other over one arena: what one leaves there the next ones find. A tensor is the same one where it

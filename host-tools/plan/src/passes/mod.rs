@@ -230,6 +230,14 @@ pub fn run_before_quantising(graph: &mut Graph, stage: Stage) -> Result<()> {
     run_those(graph, |pass| pass.stage == stage && pass.name != RESIDUALS)
 }
 
+/// Runs the passes of `stage` for a network that will be trained: sums stay operators of their own, for each operand has a gradient.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_before_training(graph: &mut Graph, stage: Stage) -> Result<()> {
+    run_before_quantising(graph, stage)
+}
+
 fn run_those(graph: &mut Graph, chosen: impl Fn(&Pass) -> bool) -> Result<()> {
     for pass in PASSES.iter().filter(|pass| chosen(pass)) {
         let before = graph.tensors.len();

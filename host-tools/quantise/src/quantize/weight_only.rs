@@ -44,9 +44,11 @@ pub fn run(
             report.kept_f32.push(node.name.clone());
             continue;
         }
-        // Depthwise layers have few weights, and mind their rounding most.
+        // Depthwise layers have few weights, and mind their rounding most; so do embeddings, of which a classifier may have the table as well.
         let bits = match request.bits {
-            LowBits { bits: 4, .. } if is_depthwise(graph, node) => LowBits { bits: 8, group: None },
+            LowBits { bits: 4, .. } if is_depthwise(graph, node) || is_table(graph, node) => {
+                LowBits { bits: 8, group: None }
+            }
             bits => bits,
         };
         if let Some(reason) = unfit(graph, node, [outputs, filter], bits) {
@@ -106,19 +108,33 @@ pub fn keep_bytes(graph: &mut Graph, weights: &Weights) -> Result<()> {
     Ok(())
 }
 
-/// Outputs of a layer of f32 with constant weights, and weights of each.
+/// Whether rows of a node's weights are embeddings.
+fn is_table(graph: &Graph, node: &Node) -> bool {
+    let Some(weights) = node.inputs.get(1) else {
+        return false;
+    };
+    let mut nodes = graph.nodes.iter();
+    nodes.any(|other| other.op == Op::Embedding && other.inputs.get(1) == Some(weights))
+}
+
+/// Outputs of a layer of f32 with constant weights, and weights of each; rows of a table of embeddings, and their elements.
 fn layer(graph: &Graph, node: &Node) -> Option<[usize; 2]> {
     let operand = |index: usize| node.inputs.get(index).copied().flatten().map(|id| graph.tensor(id));
     let w = operand(1).filter(|w| w.is_const() && w.dtype == DType::F32)?;
     let constant = operand(2).is_none_or(|bias| bias.is_const());
-    let f32 = operand(0).is_some_and(|x| x.dtype == DType::F32 && !x.is_const());
+    let of = if node.op == Op::Embedding {
+        DType::I32
+    } else {
+        DType::F32
+    };
+    let typed = operand(0).is_some_and(|x| x.dtype == of && !x.is_const());
     let own = match &node.op {
         Op::Conv2d(attrs) => attrs.layout == Layout::Nhwc,
-        Op::Linear { .. } => true,
+        Op::Linear { .. } | Op::Embedding => true,
         _ => false,
     };
     let outputs = *w.shape.first()?;
-    (own && f32 && constant && w.elements() > 0).then(|| [outputs, w.elements() / outputs])
+    (own && typed && constant && w.elements() > 0).then(|| [outputs, w.elements() / outputs])
 }
 
 /// Why a layer keeps its weights.

@@ -111,9 +111,9 @@ fn fits(changes: &BTreeMap<String, String>) -> Result<()> {
 fn build(version: &Version) -> Result<PathBuf> {
     let folder = target().join(format!("release-{version}"));
     fs::create_dir_all(&folder)?;
-    dist(&[])?;
+    dist(&[], &[])?;
     gates::package()?;
-    copied(&target().join("dist"), &folder, &["tgz"])?;
+    copied(&target().join("dist"), &folder, &["tgz", "zip"])?;
     copied(&target().join("package-check/package"), &folder, &["crate"])?;
     let python = setup::python().ok_or("no Python: `cargo xtask setup --all` installs it")?;
     run(Command::new(python)

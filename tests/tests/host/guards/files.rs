@@ -292,8 +292,8 @@ fn refusals() -> Vec<(&'static str, Vec<u8>, LoadError)> {
     header("a port too few", |h| (h.outputs, h.output_bytes) = (0, 0));
 
     let mut unknown = small();
-    unknown.steps.push((127, vec![]));
-    let error = LoadError::UnknownKernel { step: 1, kernel: 127 };
+    unknown.steps.push((0xF0, vec![]));
+    let error = LoadError::UnknownKernel { step: 1, kernel: 0xF0 };
     case("an unknown kernel", unknown.file(), error);
     let mut second = small().step(&unary(at(16), at(0), 3)).step(&unary(at(8), at(4), 3));
     second.weights = vec![0; 4];

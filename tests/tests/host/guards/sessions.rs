@@ -2,7 +2,7 @@
 
 use super::*;
 
-arenite::include_model!(mod accumulator = "models/stateful/accumulator.bin");
+arenite::include_model!(mod accumulator = "models/stateful/accumulator.bin", loaded);
 
 #[test]
 fn every_reason_to_refuse_memory_is_given_for_its_cause() {
@@ -154,8 +154,8 @@ fn a_run_wants_its_inputs_and_takes_its_steps() {
     let few = session.run_on(&mut OneCore).expect_err("one core of two");
     provoked.push(format!("{few:?}"));
 
-    // Faults of accelerators have a test of their own, `accelerators`.
-    provoked.push("Accelerator".to_owned());
+    // Faults of accelerators and indices out of range have tests of their own, `accelerators` and `language`.
+    provoked.extend(["Accelerator", "OutOfRange"].map(String::from));
 
     let corrupt = a_file_that_changes_under_its_session();
     provoked.push(format!("{corrupt:?}"));

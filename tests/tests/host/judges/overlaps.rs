@@ -200,6 +200,7 @@ fn lone(blob: &Blob, step: &Step, placement: &[u32]) -> Option<(Blob, Vec<Vec<Ve
         tensors: (0..placement.len()).map(|index| index.to_string()).collect(),
         ports: metadata,
         cut: vec![],
+        training: None,
     };
     let blob = Blob {
         target: blob.target,

@@ -116,3 +116,51 @@ fn a_board_is_its_row_and_its_feature() {
         );
     }
 }
+
+/// Programs are linked into one folder and kept by their names, whatever package they are of: of two that share one, a test would measure the other.
+#[test]
+fn programs_of_boards_have_names_of_their_own() {
+    let mut names = Vec::new();
+    for package in ["firmware", "firmware/c", "firmware/footprint"] {
+        let manifest = fs::read_to_string(root().join(package).join("Cargo.toml")).expect("a manifest");
+        let programs = manifest.split("[[bin]]").skip(1);
+        names.extend(
+            programs.filter_map(|program| Some(program.split("name = \"").nth(1)?.split('"').next()?.to_owned())),
+        );
+    }
+    assert!(names.len() > 10, "{names:?}");
+    names.sort();
+    let found = names.clone();
+    names.dedup();
+    assert_eq!(found, names);
+}
+
+/// A build script that waits for changes of a file that is not there runs at every call of cargo, and all that depends on its package is built anew.
+#[test]
+fn build_scripts_wait_for_files_that_are_there() {
+    let mut seen = 0;
+    for manifest in sources(&root(), "toml") {
+        let package = manifest.parent().expect("a folder");
+        let text = fs::read_to_string(&manifest).expect("a manifest");
+        let named = text
+            .lines()
+            .find_map(|line| line.strip_prefix("build = \"")?.strip_suffix('"'));
+        let script = package.join(named.unwrap_or("build.rs"));
+        if !manifest.ends_with("Cargo.toml") || !script.is_file() {
+            continue;
+        }
+        let script = fs::read_to_string(script).expect("a build script");
+        for told in script.split("rerun-if-changed=").skip(1) {
+            let file = told.split(['"', '\\']).next().expect("a part");
+            if !file.contains('{') {
+                assert!(
+                    package.join(file).exists(),
+                    "{}: {file} is not there",
+                    shown(&manifest, &root())
+                );
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 8, "{seen} files");
+}

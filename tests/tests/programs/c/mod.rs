@@ -5,7 +5,6 @@ mod header;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
 use arenite::codes::{CAUSES, Code};
 use arenite::{LoadError, MODEL_ALIGN, RunError, SelfTestError, SessionError, Target};
@@ -13,9 +12,12 @@ use arenite_host::board::{Board, Firmware, find_program, panics, ready};
 use arenite_host::model::{Aligned, ModelFile};
 use arenite_host::pack::{Options, pack};
 use arenite_tests::{digits_options, skip};
+use arenite_xtask::places::{self, Core};
 
-const TRIPLE: &str = "thumbv7em-none-eabihf";
-const CORE: [&str; 4] = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"];
+/// The core that the example is for.
+fn core() -> &'static Core {
+    Core::named("cortex-m4f").unwrap_or_else(|error| panic!("{error}"))
+}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -58,38 +60,12 @@ fn prepared(test: &str, compiler: &str) -> Option<&'static Board> {
     Some(board)
 }
 
-/// Libraries are built one after the other: all of them lie in the same place.
-static BUILDS: Mutex<()> = Mutex::new(());
-
 /// The static library with the kernels of these models, or with all.
 fn library(to: &Path, models: &[&str]) -> PathBuf {
-    // A panic elsewhere leaves nothing half-done.
-    let _one = BUILDS.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = root().join("target/c");
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    for inherited in [
-        "RUSTFLAGS",
-        "CARGO_ENCODED_RUSTFLAGS",
-        "CARGO_BUILD_TARGET",
-        "CARGO_TARGET_DIR",
-    ] {
-        cargo.env_remove(inherited);
-    }
-    cargo.args([
-        "build",
-        "--quiet",
-        "--release",
-        "--package",
-        "arenite-c",
-        "--lib",
-        "--target",
-        TRIPLE,
-    ]);
-    cargo.args(["--features", "dsp", "--target-dir"]).arg(&folder);
-    let models = std::env::join_paths(models.iter().map(|model| to.join(model))).expect("paths");
-    output(cargo.current_dir(root().join("firmware")).env("ARENITE_MODELS", models));
+    let models: Vec<PathBuf> = models.iter().map(|model| to.join(model)).collect();
     let library = to.join("libarenite_c.a");
-    fs::copy(folder.join(TRIPLE).join("release/libarenite_c.a"), &library).expect("copied");
+    let bytes = places::library(core(), &models).unwrap_or_else(|error| panic!("{error}"));
+    fs::write(&library, bytes).expect("written");
     library
 }
 
@@ -117,13 +93,13 @@ fn compiled(folder: &Path, compiler: &str, main: &str, library: &Path) -> PathBu
     let warnings = ["-Wall", "-Wextra", "-Werror", "-Os"];
     let mut first = Command::new("arm-none-eabi-gcc");
     first
-        .args(CORE)
+        .args(core().options)
         .args(warnings)
         .arg("-c")
         .arg(example().join("startup.c"));
     output(first.arg("-o").arg(&startup));
     let mut link = Command::new(compiler);
-    link.args(CORE)
+    link.args(core().options)
         .args(warnings)
         .args(["-ffunction-sections", "-fdata-sections"]);
     if compiler.ends_with("g++") {
@@ -354,7 +330,8 @@ fn cmake_builds_the_example() {
         "-DCMAKE_TOOLCHAIN_FILE={}",
         example().join("cortex-m4f.cmake").display()
     ));
-    output(&mut configure);
+    let said = output(&mut configure);
+    assert!(said.contains("arenite: builds for cortex-m4f"), "{said}");
     output(Command::new("cmake").arg("--build").arg(&build).env_remove("RUSTFLAGS"));
     let printed = run(board, &build.join("example"));
     let line = printed.lines().find(|line| line.starts_with("digits "));

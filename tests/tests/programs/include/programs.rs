@@ -2,12 +2,14 @@
 
 use arenite::{Header, KernelId};
 use arenite_tests::blob::{Blob, seal};
-use arenite_tests::skip;
+use arenite_tests::golden::packed;
 use arenite_tests::typed::{bundle, other, written};
+use arenite_tests::{shared, skip};
 
 use super::project::{Project, installed};
 
-const MODULE: &str = "arenite::include_model!(pub mod m = \"m.bin\");\n";
+const MODULE: &str = "arenite::include_model!(pub mod m = \"m.bin\", loaded);\n";
+const COMPILED: &str = "arenite::include_model!(pub mod m = \"m.bin\");\n";
 
 /// A library that embeds `file`, and what its check says.
 fn embedded(file: &[u8], more: &str) -> Result<String, String> {
@@ -92,13 +94,124 @@ fn many_axes() -> Vec<u8> {
     sealed(blob.file(), |file| file[arenite::HEADER_BYTES + 1 + name + 3] = 9)
 }
 
+/// A compiled model is loaded where the program is compiled: what a load says, the compiler does, with the file's name.
+#[test]
+fn a_file_that_cannot_be_compiled_is_an_error_of_the_compiler() {
+    let file = written().file();
+    let mut damaged = file.clone();
+    *damaged.last_mut().expect("a byte") ^= 1;
+    let cases: [(&str, Option<Vec<u8>>, &str); 8] = [
+        ("no file", None, "m.bin: No such file"),
+        (
+            "no model",
+            Some(b"{\"format\": 1}".repeat(20)),
+            "m.bin: these bytes are no Arenite model",
+        ),
+        ("an empty file", Some(vec![]), "m.bin: the model has 0 bytes of 144"),
+        (
+            "another version",
+            Some(sealed(file.clone(), |file| file[8] = 3)),
+            "update the runtime",
+        ),
+        (
+            "a cut file",
+            Some(file[..file.len() - 1].to_vec()),
+            "m.bin: the model has",
+        ),
+        ("a damaged file", Some(damaged), "m.bin: the model is damaged: CRC-32"),
+        (
+            "a bundle",
+            Some(bundle(&[("several", file.clone())])),
+            "name those that you want with arenite::include_bundle!",
+        ),
+        (
+            "a port of too many axes",
+            Some(many_axes()),
+            "m.bin: the description of input or output 0 is wrong",
+        ),
+    ];
+    for (what, file, reason) in cases {
+        let project = Project::new("compiled_files", &[], "");
+        if let Some(file) = file {
+            project.file("m.bin", &file);
+        }
+        refused(project.check(COMPILED, None), what, reason);
+    }
+    let project = Project::new("compiled_files", &[], "");
+    project.file("m.bin", &file);
+    let load = "pub fn f() { let _ = m::load(); }\n";
+    refused(
+        project.check(&format!("{COMPILED}{load}"), None),
+        "a load",
+        "this model is compiled, and has no file that a program could load",
+    );
+    project.check(COMPILED, None).unwrap_or_else(|said| panic!("{said}"));
+    // The file is another one: the compiler asks again.
+    project.file("m.bin", &other().file());
+    let input = "pub fn f<'o>(s: &'o mut m::Session<'_>) -> &'o [f32; 3] { m::run(s, &[0.0; 3]) }\n";
+    project
+        .check(&format!("{COMPILED}{input}"), None)
+        .unwrap_or_else(|said| panic!("{said}"));
+    project.file("m.bin", &file[..file.len() - 1]);
+    let outcome = project.check(&format!("{COMPILED}{input}"), None);
+    refused(outcome, "a file that was cut since", "m.bin: the model has");
+    // Paths that are no literals, and expressions that are none.
+    project.file("m.bin", &file);
+    let of = |path: &str| format!("arenite::include_model!(pub mod m = {path});\n");
+    let path = "concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/m\", '.', r\"bin\")";
+    project.check(&of(path), None).unwrap_or_else(|said| panic!("{said}"));
+    for (path, reason) in [
+        ("[\"m.bin\"][0]", "is no path that include_model! evaluates"),
+        (
+            "!core::env!(\"CARGO_MANIFEST_DIR\")",
+            "is no path that include_model! evaluates",
+        ),
+        (
+            "env!(\"ARENITE_NOT_SET\")",
+            "environment variable `ARENITE_NOT_SET` is not set",
+        ),
+        (
+            "stringify!(m.bin)",
+            "`stringify!` is no macro that include_model! evaluates",
+        ),
+    ] {
+        refused(project.check(&of(path), None), path, reason);
+    }
+}
+
+/// A kernel that a build has not is named by the compiler, of a compiled model too.
+#[test]
+fn a_compiled_model_for_another_core_is_refused() {
+    const TEST: &str = "a_compiled_model_for_another_core_is_refused";
+    let arm = "thumbv8m.main-none-eabihf";
+    let Some(shared) = shared().filter(|_| installed(arm)) else {
+        return skip(TEST, &format!("no shared data, or no standard library for {arm}"));
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let network = shared.join("data/models/tflm_hello_world_int8.tflite");
+    let packed = packed(&network, folder.path(), arenite::Target::CortexM33).unwrap_or_else(|error| panic!("{error}"));
+    let model = std::fs::read(packed.path()).expect("a file");
+    let project = Project::new("compiled_cores", &[], "");
+    project.file("m.bin", &model);
+    refused(
+        project.check(COMPILED, Some(arm)),
+        "dsp",
+        "kernels of the feature `dsp`, which is off",
+    );
+    let project = Project::new("compiled_cores", &["dsp"], "");
+    project.file("m.bin", &model);
+    project
+        .check(COMPILED, Some(arm))
+        .unwrap_or_else(|said| panic!("{said}"));
+}
+
 #[test]
 fn a_wrong_type_size_or_session_does_not_compile() {
     let project = Project::new("types", &[], "");
     project.file("m.bin", &written().file());
     project.file("o.bin", &other().file());
     let check = |body: &str| {
-        let modules = format!("{MODULE}arenite::include_model!(pub mod o = \"o.bin\");\n");
+        let modules = format!("{MODULE}arenite::include_model!(pub mod o = \"o.bin\", loaded);\n");
         let text = format!(
             "{modules}pub fn f(s: &mut m::Session<'_>, o: &mut o::Session<'_>) -> Result<(), arenite::Error> {{\n    {body}\n    Ok(())\n}}\n"
         );
@@ -196,7 +309,7 @@ fn a_bundle_names_its_models() {
     );
     project.file("m.bin", &written().file());
     let include = |file, name| {
-        let text = format!("arenite::include_bundle!(pub mod b = \"{file}\", one = \"{name}\");\n");
+        let text = format!("arenite::include_bundle!(pub mod b = \"{file}\", loaded, one = \"{name}\");\n");
         project.check(&text, None)
     };
     include("b.bin", "other").unwrap_or_else(|said| panic!("{said}"));
@@ -233,16 +346,21 @@ fn nothing_is_said_about_large_files() {
         let project = Project::new("large", &[], "");
         project.file("m.bin", &large(bytes));
         let text = "#![warn(missing_docs, unreachable_pub, unused_qualifications, clippy::all)]\n//! A program.\n";
-        for command in ["check", "clippy"] {
+        for (command, form) in [
+            ("check", ""),
+            ("clippy", ""),
+            ("check", ", loaded"),
+            ("clippy", ", loaded"),
+        ] {
             let start = std::time::Instant::now();
             let said = project
                 .cargo(
                     &[command],
-                    &format!("{text}arenite::include_model!(mod m = \"m.bin\");\n"),
+                    &format!("{text}arenite::include_model!(mod m = \"m.bin\"{form});\n"),
                     None,
                 )
                 .unwrap_or_else(|said| panic!("{bytes} bytes: {said}"));
-            println!("{command}, {bytes} bytes: {:.1} s", start.elapsed().as_secs_f64());
+            println!("{command}{form}, {bytes} bytes: {:.1} s", start.elapsed().as_secs_f64());
             assert!(!said.contains("warning"), "{command}, {bytes} bytes:\n{said}");
         }
     }

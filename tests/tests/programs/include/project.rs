@@ -42,6 +42,16 @@ impl Project {
     /// Runs a command of cargo on a library of this text.
     pub(super) fn cargo(&self, command: &[&str], library: &str, target: Option<&str>) -> Result<String, String> {
         fs::write(self.folder.path().join("src/lib.rs"), format!("#![no_std]\n{library}")).expect("written");
+        self.command(command, target)
+    }
+
+    /// Runs a program of this text: what cargo and the compiler say, an error where it does not compile or fails.
+    pub(super) fn run(&self, program: &str) -> Result<String, String> {
+        fs::write(self.folder.path().join("src/main.rs"), program).expect("written");
+        self.command(&["run"], None)
+    }
+
+    fn command(&self, command: &[&str], target: Option<&str>) -> Result<String, String> {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         for inherited in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
             cargo.env_remove(inherited);

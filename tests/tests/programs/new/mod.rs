@@ -74,7 +74,7 @@ fn packing(folder: &Path, script: &str) {
         root.join("core"),
         root.join("host-tools")
     );
-    let main = "arenite::include_model!(mod mlp = concat!(env!(\"OUT_DIR\"), \"/mlp.bin\"));\n\n\
+    let main = "arenite::include_model!(mod mlp = concat!(env!(\"OUT_DIR\"), \"/mlp.bin\"), loaded);\n\n\
                 fn main() -> Result<(), arenite::Error> {\n    let mut session = mlp::session()?;\n    \
                 let [(class, _)] = arenite::top(mlp::run(&mut session, &[0.5; 64])?);\n    \
                 println!(\"{class} {}\", mlp::LABELS[class]);\n    Ok(())\n}\n";

@@ -111,7 +111,7 @@ fn rows(chip: &Chip, networks: &Path, table: &mut String) {
         let input = format!("core::hint::black_box([0; {elements}])");
         let text = main_rs(
             chip,
-            "arenite::include_model!(mod net = \"model.bin\");",
+            "arenite::include_model!(mod net = \"model.bin\", loaded);",
             &format!(
                 "    if let Ok(mut session) = net::session()\n        && let Ok(output) = net::run(&mut session, &{input})\n    {{\n        \
                  print!(\"{{}}\", output[0]);\n    }}\n"

@@ -2,6 +2,7 @@
 
 use super::args::{DotRowsArgs, LANES};
 use super::channel_record::{GENERAL, Record, SINGLE};
+use super::conv2d_s8_pieces as pieces;
 use super::requantize;
 use super::requantize::Rounding;
 
@@ -66,21 +67,23 @@ impl<'a> Rows<'a> {
     /// 1. `x` has two words for each input of four pixels.
     /// 2. Weights and records are those of a valid step: `job.inputs` bytes of weights for each record.
     /// 3. `out` takes the outputs of `count` pixels, `job.stride` bytes apart.
+    /// 4. `pieces` of a checked step: see [`pieces`].
     #[inline(always)]
-    pub(super) unsafe fn multiply(&mut self, out: *mut i8, count: usize) {
+    pub(super) unsafe fn multiply(&mut self, out: *mut i8, count: usize, pieces: u32) {
         self.job.out = out;
-        // SAFETY: the conditions of `four` and `some` are those of this function (points 1 to 3); with one pixel the stride is 0, so that `four` writes the one
+        // SAFETY: `four` and `some` have the contract of this function (points 1 to 3); with one pixel the stride is 0, so that `four` writes the one
         // pixel at `out`.
         unsafe {
             match count {
-                4 => self.four(),
+                4 => self.four(pieces),
                 // All four are stored in one place.
                 1 => {
                     let stride = core::mem::take(&mut self.job.stride);
-                    self.four();
+                    self.four(pieces);
                     self.job.stride = stride;
                 }
-                _ => self.some(count),
+                _ if pieces & pieces::SOME != 0 => self.some(count),
+                _ => {}
             }
         }
     }
@@ -90,12 +93,12 @@ impl<'a> Rows<'a> {
     /// # Safety
     /// As for [`Rows::multiply`], with four pixels.
     #[inline(never)]
-    unsafe fn four(&mut self) {
+    unsafe fn four(&mut self, pieces: u32) {
         let range = self.records.as_ptr_range();
         // SAFETY: the operands passed to `rows` are those of points 1 to 3. `rows` returns a pointer into the records, or their end: the offset is in bounds.
         unsafe {
             let reached = rows(self.x, self.weights, range.start, &mut self.job);
-            if reached != range.end {
+            if pieces & pieces::OTHERS != 0 && reached != range.end {
                 self.go_on(reached.offset_from(range.start) as usize);
             }
         }

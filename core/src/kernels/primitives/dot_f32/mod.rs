@@ -130,7 +130,7 @@ fn row(x: Src<'_, f32>, row: usize, len: usize) -> Option<Src<'_, f32>> {
 }
 
 /// Dot product with eight accumulators in a fixed order.
-fn dot(x: Src<'_, f32>, w: Src<'_, f32>) -> f32 {
+pub(in crate::kernels) fn dot(x: Src<'_, f32>, w: Src<'_, f32>) -> f32 {
     let mut sums = [0.0f32; 8];
     let blocks = w.len() / 8;
     for i in 0..blocks {

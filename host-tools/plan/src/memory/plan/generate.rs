@@ -87,6 +87,25 @@ pub fn loose(count: usize, capacity: u64, steps: u64, slack: u64, seed: u64) -> 
     problem
 }
 
+/// A packing of `lanes` lanes of different heights that fill `capacity` bytes, each cut into `pieces` buffers at random steps. At any step one buffer of each
+/// lane is alive, so that a plan of height `capacity` exists and is optimal.
+pub fn lanes(lanes: usize, pieces: usize, capacity: u64, steps: u64, seed: u64) -> Problem {
+    let mut random = Random::new(seed);
+    let mut cuts = |parts: usize, end: u64| {
+        let mut cuts = std::collections::BTreeSet::from([0, end]);
+        while (cuts.len() as u64) < (parts as u64 + 1).min(end + 1) {
+            cuts.insert(1 + random.below(end - 1));
+        }
+        cuts.into_iter().collect::<Vec<u64>>()
+    };
+    let mut rows = Vec::with_capacity(lanes * pieces);
+    for lane in cuts(lanes, capacity).windows(2) {
+        let times = cuts(pieces, steps);
+        rows.extend(times.windows(2).map(|time| (time[0], time[1], lane[1] - lane[0])));
+    }
+    shuffled(rows, &mut random)
+}
+
 /// A chain of operators with side branches: each tensor lives from its step to the next few, some much longer.
 pub fn chain(count: usize, seed: u64) -> Problem {
     let mut random = Random::new(seed);

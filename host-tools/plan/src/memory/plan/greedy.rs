@@ -11,7 +11,7 @@ const IMPROVEMENT_WORK: u64 = 60_000_000;
 const FEW: usize = 512;
 
 /// Pairs of bodies alive together that are kept.
-const MOST_PAIRS: usize = 20_000_000;
+pub(super) const MOST_PAIRS: usize = 20_000_000;
 
 /// A placement of some of the instance's bodies.
 #[derive(Clone, Debug)]

@@ -20,6 +20,7 @@ mod live_set;
 mod problem;
 mod random;
 mod search;
+mod skyline;
 mod solve;
 mod state;
 #[cfg(test)]

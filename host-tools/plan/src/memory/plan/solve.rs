@@ -8,6 +8,7 @@ use super::instance::{Instance, SEARCH_LIMIT};
 use super::live_set::LiveSet;
 use super::problem::{Options, Plan, PlanError, Problem, Proof};
 use super::search::{Outcome, Search};
+use super::skyline;
 
 /// Orders for greedy placement, in the letters of `greedy::orders`.
 const GREEDY_ORDERS: [&str; 7] = ["TWA", "WAT", "TAW", "UZ", "ZW", "AZ", "LZ"];
@@ -108,8 +109,7 @@ impl Solver<'_> {
         let target = self.bound.max(capacity.unwrap_or(0));
         let mut hard: Vec<(i64, Vec<u32>)> = Vec::new();
         for bodies in components(self.instance) {
-            let orders = greedy::orders(self.instance, &bodies, &GREEDY_ORDERS);
-            let placement = greedy::place(self.instance, &bodies, &orders, target);
+            let placement = self.first(&bodies, target);
             self.keep(&bodies, &placement);
             if placement.height > target {
                 hard.push((placement.height, bodies));
@@ -136,6 +136,29 @@ impl Solver<'_> {
             };
             self.height = self.height.max(height);
         }
+    }
+
+    /// The first placement of a component: the greedy one, or where there are very many bodies that of the skyline if it is lower.
+    fn first(&self, bodies: &[u32], target: i64) -> Placement {
+        let greedy = || {
+            let orders = greedy::orders(self.instance, bodies, &GREEDY_ORDERS);
+            greedy::place(self.instance, bodies, &orders, target)
+        };
+        let found = match bodies.len() {
+            0..skyline::LARGE => None,
+            _ => skyline::place(self.instance, bodies, target),
+        };
+        let Some(found) = found else {
+            return greedy();
+        };
+        // Nor does the greedy one take its time where it would compare nearly all with all, or where there is next to nothing to gain.
+        let enough =
+            found.height <= target || (bodies.len() >= skyline::LARGEST && found.height - target <= target / 100);
+        if enough || self.instance.search_size() > greedy::MOST_PAIRS {
+            return found;
+        }
+        let other = greedy();
+        if other.height < found.height { other } else { found }
     }
 
     /// One search for a plan within `aim`, by turns of the exact problem and of rounded ones.

@@ -2,6 +2,7 @@
 
 mod check;
 mod instances;
+mod large;
 mod record;
 
 use proptest::prelude::*;

@@ -4,6 +4,7 @@ mod convolution;
 mod detections;
 mod local;
 mod recurrent;
+mod sequence;
 mod shapes;
 mod signal;
 mod single;
@@ -78,7 +79,10 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
             KernelId::W8Conv2dF32 | KernelId::W4Conv2dF32 | KernelId::W4Conv2dS8 => {
                 convolution::low_bit(kernel, random, form, weights)?
             }
-            _ => single::step(kernel, random, weights)?,
+            _ => match sequence::step(kernel, random, weights) {
+                Some(made) => made,
+                None => single::step(kernel, random, weights)?,
+            },
         },
     };
     place(step, constants, arena)

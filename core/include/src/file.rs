@@ -1,0 +1,221 @@
+//! The file: read, and checked as a device checks it, with the rules of every backend's kernels.
+
+use std::fs;
+
+use arenite_checks::kernels::api::candidate::Candidate;
+use arenite_checks::kernels::api::kernel::Kernel;
+use arenite_checks::kernels::table::KernelVisitor;
+use arenite_checks::{Bundle, KernelId, MODEL_ALIGN, Model, content};
+
+/// The form of `include_model!` that takes every model.
+pub(crate) const LOADED_MODEL: &str = "include_model!(mod NAME = \"FILE\", loaded)";
+
+/// The form of `include_bundle!` that takes every model.
+pub(crate) const LOADED_BUNDLE: &str = "include_bundle!(mod NAME = \"FILE\", loaded, MODEL = \"ENTRY\")";
+
+/// Bytes that begin where a model may lie.
+pub(crate) struct Aligned {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Aligned {
+    fn of(file: &[u8]) -> Self {
+        let mut bytes = Vec::<u8>::with_capacity(file.len() + MODEL_ALIGN);
+        let start = bytes.as_ptr().align_offset(MODEL_ALIGN).min(MODEL_ALIGN);
+        bytes.resize(start, 0);
+        bytes.extend_from_slice(file);
+        Self { bytes, start }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+}
+
+/// Reads a file; of a signed one what is signed, which nothing verifies: the program is believed as the file is.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(crate) fn read(path: &str) -> Result<Aligned, String> {
+    let file = fs::read(path).map_err(|error| format!("{path}: {error}"))?;
+    Ok(Aligned::of(content(&file)))
+}
+
+/// The file of a model in a bundle.
+///
+/// # Errors
+/// Why there is none of this name.
+pub(crate) fn entry(bundle: &Aligned, name: &str) -> Result<Aligned, String> {
+    if !Bundle::is_bundle(bundle.bytes()) {
+        return Err(
+            "this is no bundle of several models: include a single model with arenite::include_model!".to_owned(),
+        );
+    }
+    let models = Bundle::open(bundle.bytes()).map_err(|error| error.to_string())?;
+    let mut entries = (0..models.len()).filter_map(|index| models.entry(index));
+    entries
+        .find(|entry| entry.name == name)
+        .map(|entry| Aligned::of(entry.bytes))
+        .ok_or_else(|| format!("the bundle has no model of this name, {name:?}: `arenite inspect` lists them"))
+}
+
+/// The model in a file, checked. `form`: the macro's form that takes what this one refuses.
+///
+/// # Errors
+/// Reasons for which a load refuses the file, and features that only a loaded model has.
+pub(crate) fn model<'f>(file: &'f Aligned, form: &str) -> Result<Model<'f>, String> {
+    if Bundle::is_bundle(file.bytes()) {
+        return Err(
+            "this is a bundle of several models: name those that you want with arenite::include_bundle!".to_owned(),
+        );
+    }
+    let model = Model::load(file.bytes()).map_err(|error| error.to_string())?;
+    match only_loaded(&model) {
+        Some(what) => Err(format!("{what}: include it as {form}")),
+        None => Ok(model),
+    }
+}
+
+/// The feature of a model that a compiled one has not.
+fn only_loaded(model: &Model<'_>) -> Option<&'static str> {
+    let header = model.header();
+    let has = |kind: fn(KernelId) -> bool| {
+        let mut kernels = model.steps().flatten();
+        kernels.any(|(kernel, _)| KernelId::from_u8(kernel).is_some_and(kind))
+    };
+    if model.accelerator().is_some() {
+        Some("the model is for an accelerator, which the loaded form alone hands steps to")
+    } else if model.cores() > 1 {
+        Some("the model is for several cores, which the loaded form alone runs on")
+    } else if has(|kernel| kernel == KernelId::EthosU) {
+        Some("the model has commands of an Ethos-U, which the loaded form alone hands over")
+    } else if header.training.len > 0 {
+        Some("the model has steps of training (`pack --train`), which the loaded form alone runs")
+    } else if header.tokenizer.len > 0 {
+        Some("the model has a tokenizer, which the loaded form alone keeps")
+    } else if has(|kernel| kernel.visit(Indexed)) {
+        Some("the model takes a token or a position, whose range the loaded form alone checks")
+    } else {
+        None
+    }
+}
+
+/// Whether a kernel takes indices that a run is given, and refuses those out of their range.
+struct Indexed;
+
+impl KernelVisitor for Indexed {
+    type Output = bool;
+
+    fn visit<K: Candidate>(self) -> bool {
+        <K as Kernel>::INDEXED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arenite_checks::blob::{Lengths, seal, write_step};
+    use arenite_checks::ops::elementwise::UnaryF32;
+    use arenite_checks::ops::embedding::Embedding;
+    use arenite_checks::ops::pointwise::UnaryOp;
+    use arenite_checks::ops::position::Position;
+    use arenite_checks::{Header, Slot, Step};
+
+    fn at(offset: u32) -> Slot {
+        Slot { region: 0, offset }
+    }
+
+    /// A file of one step, with so many bytes of tokenizer and of training.
+    fn file(step: &Step, [tokenizer, training]: [usize; 2]) -> Aligned {
+        let mut header = Header {
+            step_count: 1,
+            arena: [64, 0, 0, 0],
+            ..Header::default()
+        };
+        let mut steps = Vec::new();
+        write_step(step, &mut steps, &mut header.kernels).expect("a step");
+        let lengths = Lengths {
+            steps: steps.len(),
+            tokenizer,
+            training,
+            ..Lengths::default()
+        };
+        header.place(lengths).expect("a small file");
+        let mut bytes = Vec::new();
+        header.write(&mut bytes);
+        bytes.extend(steps);
+        bytes.resize(header.total as usize, 0);
+        seal(&mut bytes);
+        Aligned::of(&bytes)
+    }
+
+    fn square() -> Step {
+        Step::UnaryF32(UnaryF32 {
+            output: at(0),
+            input: at(16),
+            count: 4,
+            op: UnaryOp::Square,
+        })
+    }
+
+    fn refusal(step: &Step, sections: [usize; 2], form: &str) -> Option<String> {
+        model(&file(step, sections), form).map(|_| ()).err()
+    }
+
+    #[test]
+    fn steps_that_refuse_an_index_are_refused() {
+        let row = Step::Embedding(Embedding {
+            output: at(0),
+            indices: at(16),
+            table: at(32),
+            element: 4,
+            count: 1,
+            rows: 2,
+            width: 4,
+        });
+        let place = Step::Position(Position {
+            output: at(0),
+            input: at(16),
+            lines: at(32),
+            capacity: 4,
+        });
+        for step in [row, place] {
+            let said = refusal(&step, [0, 0], LOADED_MODEL).expect("refused");
+            assert!(
+                said.contains("a token or a position") && said.contains("include_model!(mod NAME = \"FILE\", loaded)"),
+                "{said}"
+            );
+        }
+        assert_eq!(refusal(&square(), [0, 0], LOADED_MODEL), None);
+    }
+
+    #[test]
+    fn training_and_a_tokenizer_are_refused() {
+        let said = refusal(&square(), [0, 24], LOADED_MODEL).expect("refused");
+        assert!(
+            said.contains("steps of training") && said.contains(LOADED_MODEL),
+            "{said}"
+        );
+        let said = refusal(&square(), [12, 0], LOADED_BUNDLE).expect("refused");
+        assert!(
+            said.contains("a tokenizer") && said.contains("include_bundle!(mod NAME = \"FILE\", loaded"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn kernels_with_indices_are_those_of_language_models() {
+        let all = KernelId::ALL.iter().filter(|kernel| kernel.visit(Indexed));
+        let names: Vec<&str> = all.map(|kernel| kernel.name()).collect();
+        let known = [
+            "AttentionF32",
+            "WriteLine",
+            "Embedding",
+            "RotaryF32",
+            "Position",
+            "EmbeddingW8",
+        ];
+        assert_eq!(names, known);
+    }
+}

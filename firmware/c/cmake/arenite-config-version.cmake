@@ -1,0 +1,10 @@
+# Until 1.0 a model file, its header and the library are of one minor version.
+set(PACKAGE_VERSION "@VERSION@")
+if(PACKAGE_FIND_VERSION STREQUAL PACKAGE_VERSION)
+  set(PACKAGE_VERSION_EXACT TRUE)
+endif()
+string(REGEX MATCH "^[0-9]+\\.[0-9]+" arenite_minor "${PACKAGE_VERSION}")
+string(REGEX MATCH "^[0-9]+(\\.[0-9]+)?" arenite_wanted "${PACKAGE_FIND_VERSION}")
+if(PACKAGE_FIND_VERSION VERSION_LESS_EQUAL PACKAGE_VERSION AND (arenite_wanted STREQUAL arenite_minor OR NOT PACKAGE_FIND_VERSION))
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()

@@ -1,0 +1,39 @@
+//! The smallest program with a compiled model: as `main.rs`, which loads it. `ARENITE_MODEL` names the model file when it is built.
+#![no_std]
+#![no_main]
+
+mod entry;
+
+use core::cell::UnsafeCell;
+use core::hint::black_box;
+use core::mem::MaybeUninit;
+
+arenite::include_model!(mod model = env!("ARENITE_MODEL"));
+
+/// Memory that only `main` uses.
+struct StaticCell<T>(UnsafeCell<T>);
+// SAFETY: one thread of execution, and `main` borrows each once.
+unsafe impl<T> Sync for StaticCell<T> {}
+
+/// Not `model::session()`, which wants compare-and-swap.
+static MEMORY: StaticCell<model::Memory> = StaticCell(UnsafeCell::new(model::Memory::new()));
+/// Zeros that take no flash.
+static INPUTS: StaticCell<MaybeUninit<model::Input>> = StaticCell(UnsafeCell::new(MaybeUninit::zeroed()));
+
+entry::entry!(main);
+
+fn main() -> ! {
+    // SAFETY: `main` runs once, and this is the only reference to `MEMORY`.
+    let mut session = model::open(unsafe { &mut *MEMORY.0.get() });
+    // SAFETY: numbers, for which zero bytes are valid; nothing writes them. Opaque, so that neither inputs nor outputs are known.
+    let inputs: &model::Input = black_box(unsafe { (*INPUTS.0.get()).assume_init_ref() });
+    black_box(model::run(&mut session, inputs));
+    loop {
+        black_box(());
+    }
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}

@@ -1,0 +1,36 @@
+//! Operators that only training has: gradients, losses, and steps of gradient descent.
+
+pub use arenite::ops::activation_grad::Activated;
+
+use super::attrs::{Conv2dAttrs, PoolAttrs};
+
+/// An operator of training. Semantics are those of the operator of the same name in `core/src/ops`. A gradient is one of the loss, before a fused activation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Train {
+    /// in 0: activations. out 0: the maximum; out 1: the tap that it is from, uint8 of the same shape.
+    MaxPoolPositions(PoolAttrs),
+    /// in 0: gradient of a pooling's output; in 1: positions. out 0: gradient of its input.
+    MaxPoolGrad(PoolAttrs),
+    /// in 0: gradient of a pooling's output. out 0: gradient of its input.
+    AvgPoolGrad(PoolAttrs),
+    /// in 0: gradient of an activation's result; in 1: the result. out 0: gradient of its operand.
+    ActivationGrad(Activated),
+    /// in 0: gradient of a convolution's output; in 1: weights OHWI. out 0: gradient of its input.
+    Conv2dInputGrad(Conv2dAttrs),
+    /// in 0: weights OHWI, updated; in 1: gradient of the convolution's output; in 2: its input; in 3: learning rate `[1]`. No outputs.
+    Conv2dWeightSgd(Conv2dAttrs),
+    /// in 0: gradient of a linear layer's output; in 1: weights `[out, in]`. out 0: gradient of its input.
+    LinearInputGrad,
+    /// in 0: weights `[out, in]`, updated; in 1: gradient of the layer's output; in 2: its input; in 3: learning rate `[1]`. No outputs.
+    LinearWeightSgd,
+    /// in 0: bias `[channels]`, updated; in 1: gradient of the layer's output, channels innermost; in 2: learning rate `[1]`. No outputs.
+    BiasSgd,
+    /// in 0: logits `[.., classes]`; in 1: labels, int32, one for each row; in 2: learning rate `[1]`. out 0: gradient of the logits; out 1: loss `[1]`;
+    /// out 2: how many labels are no class, int32 `[1]`.
+    SoftmaxCrossEntropy,
+    /// in 0: x; in 1: target of its shape, or none; in 2: learning rate `[1]`. out 0: gradient of x; out 1: loss `[1]`.
+    SquaredError {
+        /// Factor of the sum of squares.
+        factor: f32,
+    },
+}

@@ -1,0 +1,261 @@
+//! The gradient of each operator: one rule each, from the gradient of the result to those of the operands.
+
+use arenite::ops::pointwise::{Function, UnaryOp};
+
+use super::parameters::keys;
+use super::reverse::{Reverse, input};
+use crate::error::{Error, Result};
+use crate::graph::train::{Activated, Train};
+use crate::graph::{
+    BinaryOp, Conv2dAttrs, DType, Graph, Layout, Node, Op, PoolAttrs, ReduceKind, Tensor, TensorId, UnaryKind, facts,
+};
+
+/// Whether the gradient of a node's result has a rule.
+///
+/// # Errors
+/// Why not, for people.
+pub(super) fn has_gradient(graph: &Graph, node: &Node, needs: &[bool]) -> std::result::Result<(), String> {
+    let tensor = |index: usize| input(node, index).map(|id| graph.tensor(id));
+    let tensors = || node.inputs.iter().flatten().chain(&node.outputs);
+    if let Some(id) = tensors().find(|id| graph.tensor(**id).dtype != DType::F32) {
+        return Err(format!("it computes {}", graph.tensor(*id).dtype.name()));
+    }
+    let wanted = |index: usize| input(node, index).is_some_and(|id| needs[id.0]);
+    match &node.op {
+        Op::Conv2d(attrs) if attrs.layout != Layout::Nhwc => Err("its channels are not last".into()),
+        Op::Conv2d(_) if tensor(3).is_some() => Err("a sum is fused into it".into()),
+        Op::MaxPool2d(attrs) if attrs.kernel.iter().product::<usize>() > 256 => {
+            Err("its windows have more than 256 elements".into())
+        }
+        Op::Conv2d(_)
+        | Op::Linear { .. }
+        | Op::MaxPool2d(_)
+        | Op::AvgPool2d(_)
+        | Op::Reshape
+        | Op::Identity
+        | Op::Transpose { .. }
+        | Op::Concat { .. }
+        | Op::Pad { .. } => Ok(()),
+        Op::Unary(kind) => activated(*kind)
+            .map(|_| ())
+            .ok_or_else(|| "its function has none here".into()),
+        Op::Binary {
+            kind: BinaryOp::Add, ..
+        } => {
+            let shape = node.outputs.first().map(|&id| &graph.tensor(id).shape);
+            let broadcast = (0..2).any(|i| wanted(i) && tensor(i).map(|x| &x.shape) != shape);
+            if broadcast {
+                Err("a trained operand of the sum is repeated along an axis".into())
+            } else {
+                Ok(())
+            }
+        }
+        Op::Reduce {
+            kind: ReduceKind::Mean,
+            axes,
+            ..
+        } if tensor(0).is_some_and(|x| x.shape.len() == 4) && axes[..] == [1, 2] => Ok(()),
+        _ => Err("there is no rule for it".into()),
+    }
+}
+
+/// Appends the gradients of a node of inference, and the updates of its parameters.
+///
+/// # Errors
+/// [`crate::ErrorKind::Internal`] for an operator without a rule.
+pub(super) fn apply(pass: &mut Reverse<'_>, node: &Node) -> Result<()> {
+    let Some(dy) = pass.of_result(node)? else { return Ok(()) };
+    let (Some(x), Some(&y)) = (input(node, 0), node.outputs.first()) else {
+        return Err(Error::internal("an operator without operands has a gradient"));
+    };
+    match &node.op {
+        Op::Conv2d(attrs) => conv2d(pass, node, attrs, (x, dy)),
+        Op::Linear { .. } => linear(pass, node, (x, dy)),
+        Op::MaxPool2d(attrs) => max_pool(pass, node, attrs, (x, y, dy))?,
+        Op::AvgPool2d(attrs) => avg_pool(pass, node, attrs.clone(), (x, dy)),
+        Op::Reduce { .. } => mean(pass, node, (x, y, dy)),
+        Op::Reshape | Op::Identity => view(pass, node, Op::Reshape, (x, dy)),
+        Op::Transpose { perm } => {
+            let mut inverse = vec![0; perm.len()];
+            perm.iter().enumerate().for_each(|(to, &from)| inverse[from] = to);
+            view(pass, node, Op::Transpose { perm: inverse }, (x, dy));
+        }
+        Op::Unary(kind) => {
+            let activation = activated(*kind).ok_or_else(|| Error::internal("a function without a gradient"))?;
+            let dx = pass.activation_grad(activation, dy, y);
+            pass.give(x, dx);
+        }
+        Op::Binary { .. } => (0..2).filter_map(|i| input(node, i)).for_each(|id| pass.give(id, dy)),
+        Op::Concat { axis, .. } => concat(pass, node, *axis, dy),
+        Op::Pad { pads, .. } => {
+            let begin = pads.iter().map(|&(before, _)| before).collect();
+            slice(pass, node, x, dy, begin);
+        }
+        _ => return Err(Error::internal(format!("`{}` has no gradient", node.name))),
+    }
+    Ok(())
+}
+
+/// An activation whose gradient follows from its result.
+fn activated(kind: UnaryKind) -> Option<Activated> {
+    let clamp = |min, max| Some(Activated::Clamp { min, max });
+    match kind {
+        UnaryKind::Relu => clamp(0.0, f32::INFINITY),
+        UnaryKind::Relu6 => clamp(0.0, 6.0),
+        UnaryKind::ReluN1To1 => clamp(-1.0, 1.0),
+        UnaryKind::Clamp { min, max } => clamp(min, max),
+        UnaryKind::Function(Function::Basic(UnaryOp::Tanh)) => Some(Activated::Tanh),
+        UnaryKind::Function(Function::Basic(UnaryOp::Logistic)) => Some(Activated::Logistic),
+        _ => None,
+    }
+}
+
+/// `dx` from all filters; then weights and bias, each by itself.
+fn conv2d(pass: &mut Reverse<'_>, node: &Node, attrs: &Conv2dAttrs, (x, dy): (TensorId, TensorId)) {
+    let plain = Conv2dAttrs {
+        activation: Default::default(),
+        ..attrs.clone()
+    };
+    let input_grad = Op::Train(Train::Conv2dInputGrad(plain.clone()));
+    layer(
+        pass,
+        node,
+        (x, dy),
+        [input_grad, Op::Train(Train::Conv2dWeightSgd(plain))],
+    );
+}
+
+fn linear(pass: &mut Reverse<'_>, node: &Node, ends: (TensorId, TensorId)) {
+    let ops = [Train::LinearInputGrad, Train::LinearWeightSgd].map(Op::Train);
+    layer(pass, node, ends, ops);
+}
+
+fn layer(pass: &mut Reverse<'_>, node: &Node, (x, dy): (TensorId, TensorId), [input_grad, weight_sgd]: [Op; 2]) {
+    let macs = forward_macs(pass.graph, node);
+    if let Some(w) = input(node, 1) {
+        // An operand must be read before it is changed.
+        if pass.wants(x) {
+            let dx = pass.gradient_like(x);
+            let name = format!("{}.input_grad", node.name);
+            pass.node(&name, input_grad, vec![Some(dy), Some(w)], vec![dx]);
+            pass.count(macs);
+            pass.give(x, dx);
+        }
+        if pass.is_trained(w) {
+            let operands = [w, dy, x, pass.rate()].map(Some).to_vec();
+            pass.node(&update(pass.graph, w), weight_sgd, operands, vec![]);
+            pass.count(macs);
+        }
+    }
+    if let Some(bias) = input(node, 2).filter(|&bias| pass.is_trained(bias)) {
+        let operands = [bias, dy, pass.rate()].map(Some).to_vec();
+        let op = Op::Train(Train::BiasSgd);
+        pass.node(&update(pass.graph, bias), op, operands, vec![]);
+    }
+}
+
+/// The name of the step that updates a parameter: the parameter's, as `--trainable` knows it.
+fn update(graph: &Graph, parameter: TensorId) -> String {
+    format!("{}.sgd", keys(graph, parameter).join(" and "))
+}
+
+/// Multiply-accumulates of a layer.
+fn forward_macs(graph: &Graph, node: &Node) -> u64 {
+    let index = graph.nodes.iter().position(|other| other.name == node.name);
+    index.map_or(0, |index| facts::macs(graph, index))
+}
+
+/// To where the maxima are from. The pooled tensor has gone through its layer's activation: as a maximum lies where that result lies, its gradient goes through
+/// the activation here, from the pooled results, and what was pooled need not live on.
+fn max_pool(
+    pass: &mut Reverse<'_>,
+    node: &Node,
+    attrs: &PoolAttrs,
+    (x, y, mut dy): (TensorId, TensorId, TensorId),
+) -> Result<()> {
+    if !pass.wants(x) {
+        return Ok(());
+    }
+    if let Some(activation) = pass.movable_activation(x)
+        && attrs.activation == Default::default()
+    {
+        dy = pass.through(activation, dy, y)?;
+        pass.set_masked(x);
+    }
+    let (dx, positions) = (pass.gradient_like(x), pass.positions(y)?);
+    let op = Op::Train(Train::MaxPoolGrad(attrs.clone()));
+    let name = format!("{}.input_grad", node.name);
+    pass.node(&name, op, vec![Some(dy), Some(positions)], vec![dx]);
+    pass.give(x, dx);
+    Ok(())
+}
+
+fn avg_pool(pass: &mut Reverse<'_>, node: &Node, attrs: PoolAttrs, (x, dy): (TensorId, TensorId)) {
+    if pass.wants(x) {
+        let dx = pass.gradient_like(x);
+        let op = Op::Train(Train::AvgPoolGrad(attrs));
+        pass.node(&format!("{}.input_grad", node.name), op, vec![Some(dy)], vec![dx]);
+        pass.give(x, dx);
+    }
+}
+
+/// A mean over rows and columns is an average over a window that is the whole image.
+fn mean(pass: &mut Reverse<'_>, node: &Node, (x, y, dy): (TensorId, TensorId, TensorId)) {
+    let shape = pass.graph.tensor(x).shape.clone();
+    let [n, rows, columns, channels] = shape[..] else {
+        return;
+    };
+    let gradient = Tensor::activation(
+        format!("{}.grad as an image", pass.graph.tensor(y).name),
+        &[n, 1, 1, channels],
+        DType::F32,
+    );
+    let image = pass.graph.add_tensor(gradient);
+    pass.node(
+        &format!("{}.image", node.name),
+        Op::Reshape,
+        vec![Some(dy)],
+        vec![image],
+    );
+    let attrs = PoolAttrs {
+        layout: Layout::Nhwc,
+        kernel: [rows, columns],
+        stride: [1, 1],
+        padding: Default::default(),
+        count_include_pad: false,
+        activation: Default::default(),
+    };
+    avg_pool(pass, node, attrs, (x, image));
+}
+
+/// The same elements in another shape or order.
+fn view(pass: &mut Reverse<'_>, node: &Node, op: Op, (x, dy): (TensorId, TensorId)) {
+    if pass.wants(x) {
+        let dx = pass.gradient_like(x);
+        pass.node(&format!("{}.input_grad", node.name), op, vec![Some(dy)], vec![dx]);
+        pass.give(x, dx);
+    }
+}
+
+/// Each operand's part.
+fn concat(pass: &mut Reverse<'_>, node: &Node, axis: usize, dy: TensorId) {
+    let mut from = 0;
+    for x in node.inputs.iter().flatten().copied() {
+        let shape = pass.graph.tensor(x).shape.clone();
+        let mut begin = vec![0; shape.len()];
+        begin[axis] = from;
+        from += shape[axis];
+        slice(pass, node, x, dy, begin);
+    }
+}
+
+/// The part of a gradient from `begin` on that belongs to `x`.
+fn slice(pass: &mut Reverse<'_>, node: &Node, x: TensorId, dy: TensorId, begin: Vec<usize>) {
+    if pass.wants(x) {
+        let dx = pass.gradient_like(x);
+        let name = format!("{}.grad of {}", node.name, pass.graph.tensor(x).name);
+        let stride = vec![1; begin.len()];
+        pass.node(&name, Op::Slice { begin, stride }, vec![Some(dy)], vec![dx]);
+        pass.give(x, dx);
+    }
+}

@@ -1,0 +1,205 @@
+//! `arenite train` as a program.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use ndarray::{Array, ArrayD, Axis};
+use ndarray_npy::{NpzReader, read_npy, write_npy};
+
+use crate::common::{ARENITE, Bench, PACK, digits, done, json, refused, run};
+
+const SAMPLES: usize = 5;
+
+/// Digits packed with steps of training, and a few samples beside them.
+struct Learner {
+    bench: Bench,
+    model: PathBuf,
+    images: PathBuf,
+    labels: PathBuf,
+}
+
+impl Learner {
+    fn new(changed: impl Fn(String) -> String) -> Self {
+        let bench = Bench::new();
+        let [trace, model, images, labels] = ["t.json", "m.bin", "x.npy", "y.npy"].map(|name| bench.path(name));
+        let text = std::fs::read_to_string(digits("digits.trace.json")).expect("a trace");
+        std::fs::write(&trace, changed(text)).expect("written");
+        let samples = "digits.samples.safetensors";
+        std::fs::copy(digits(samples), bench.path(samples)).expect("copied");
+        done(run(
+            PACK,
+            &[
+                trace.as_os_str(),
+                "--weights".as_ref(),
+                digits("digits.safetensors").as_os_str(),
+                "--train".as_ref(),
+                "--loss".as_ref(),
+                "cross-entropy".as_ref(),
+                "-o".as_ref(),
+                model.as_os_str(),
+            ],
+        ));
+        let all: ArrayD<u8> = read_npy(digits("train_images.npy")).expect("images");
+        let few = all
+            .slice_axis(Axis(0), (0..SAMPLES).into())
+            .mapv(|x| f32::from(x) / 16.0);
+        write_npy(&images, &few.to_shape((SAMPLES, 1, 8, 8)).expect("a shape")).expect("written");
+        let all: ArrayD<u8> = read_npy(digits("train_labels.npy")).expect("labels");
+        let few = all.slice_axis(Axis(0), (0..SAMPLES).into()).mapv(i64::from);
+        write_npy(&labels, &few).expect("written");
+        Self {
+            bench,
+            model,
+            images,
+            labels,
+        }
+    }
+
+    fn train(&self, state: &Path, rest: &[&str]) -> Output {
+        let given = [
+            ("--inputs", &*self.images),
+            ("--labels", &*self.labels),
+            ("--state-out", state),
+        ];
+        let mut arguments = vec!["train".to_string(), self.model.display().to_string()];
+        for (option, path) in given {
+            arguments.extend([option.to_string(), path.display().to_string()]);
+        }
+        arguments.extend(rest.iter().map(|word| word.to_string()));
+        run(ARENITE, &arguments)
+    }
+}
+
+/// Gradients are those of the last step: what it changed, divided by the rate; and whoever keeps them trains the same bits.
+#[test]
+fn gradients_are_kept_by_name() {
+    let learner = Learner::new(|text| text);
+    let path = |name: &str| learner.bench.path(name);
+    let report = json(&done(learner.train(&path("plain"), &["--rate", "0.05", "--json"])));
+    assert_eq!(report["steps"], SAMPLES);
+    let npz = path("gradients.npz");
+    let kept = npz.display().to_string();
+    done(learner.train(&path("kept"), &["--rate", "0.05", "--keep-gradients", &kept]));
+    let read = |name: &str| std::fs::read(path(name)).expect("a file");
+    assert_eq!(read("plain"), read("kept"));
+    // One step more, by a rate of which every product is exact.
+    let before = read("kept");
+    let again = ["--rate=-1", "--steps", "1", "--keep-gradients", &kept, "--state"];
+    let state = path("kept").display().to_string();
+    done(learner.train(&path("after"), &[&again[..], &[&state]].concat()));
+    let after = read("after");
+    let mut archive = NpzReader::new(std::fs::File::open(&npz).expect("gradients")).expect("an archive");
+    let mut names = archive.names().expect("names");
+    names.sort();
+    let expected =
+        ["conv1", "conv2", "conv3", "fc1", "fc2"].map(|layer| [format!("{layer}.bias"), format!("{layer}.weight")]);
+    assert_eq!(names, expected.concat());
+    let conv2: ArrayD<f32> = archive.by_name("conv2.weight").expect("a gradient");
+    assert_eq!(conv2.shape(), [16, 8, 3, 3]);
+    let bias: ArrayD<f32> = archive.by_name("conv2.bias").expect("a gradient");
+    assert!(bias.iter().any(|dw| *dw != 0.0));
+    // A state is behind a head of its file; wherever the bias is, the step by -1 has added the gradient to it.
+    let words = |bytes: &[u8], at: usize| -> Option<Vec<f32>> {
+        let words = bytes.get(at..at + 4 * bias.len())?;
+        Some(
+            words
+                .as_chunks()
+                .0
+                .iter()
+                .map(|&word| f32::from_le_bytes(word))
+                .collect(),
+        )
+    };
+    let moved = |at: usize| {
+        let (Some(old), Some(new)) = (words(&before, at), words(&after, at)) else {
+            return false;
+        };
+        old.iter().zip(&new).zip(&bias).all(|((old, new), dw)| *new == old + dw)
+    };
+    assert!((0..before.len()).step_by(4).any(moved));
+    // In the layout of the network, and not in that of the memory.
+    let conv = words_of(&before, &after, conv2.len());
+    let first: Vec<f32> = (0..8).map(|channel| conv2[[0, channel, 0, 0]]).collect();
+    assert!(
+        conv.windows(8)
+            .any(|run| run.iter().zip(&first).all(|(a, b)| (a - b).abs() <= 1e-6)),
+        "{first:?}"
+    );
+    // A bench takes that state, and then wants a board; it takes no file of something else.
+    let bench = |state: &Path| {
+        let (model, state) = (learner.model.as_os_str(), state.as_os_str());
+        let words = ["--on", "host", "--state"].map(OsStr::new);
+        run(ARENITE, &[&[OsStr::new("bench"), model][..], &words, &[state]].concat())
+    };
+    assert!(refused(bench(&path("after")), 2).contains("counts no instructions"));
+    assert!(refused(bench(&learner.images), 1).contains("x.npy"));
+    let on_board = learner.train(
+        &path("board"),
+        &["--rate", "1", "--keep-gradients", &kept, "--on", "qemu:mps2-an386"],
+    );
+    assert!(refused(on_board, 2).contains("--on host"));
+}
+
+/// Differences of the numbers of two states.
+fn words_of(before: &[u8], after: &[u8], least: usize) -> Vec<f32> {
+    let floats = |bytes: &[u8]| -> Vec<f32> {
+        bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|&word| f32::from_le_bytes(word))
+            .collect()
+    };
+    let found: Vec<f32> = floats(before)
+        .iter()
+        .zip(floats(after))
+        .map(|(old, new)| new - old)
+        .collect();
+    assert!(found.len() > least);
+    found
+}
+
+/// The loss, the labels and the rate are known by their places, whatever the network's own tensors are called.
+#[test]
+fn names_of_the_network_are_its_own() {
+    for (old, new) in [
+        ("\"image\"", "\"learning_rate\""),
+        ("\"logits\"", "\"loss\""),
+        ("\"image\"", "\"labels\""),
+    ] {
+        let learner = Learner::new(|text| text.replace(old, new));
+        let report = done(learner.train(&learner.bench.path("s"), &["--rate", "0.1", "--json"]));
+        let losses = json(&report)["losses"].as_array().expect("losses").len();
+        assert_eq!(losses, SAMPLES, "{new}");
+        let image = Array::from_elem((SAMPLES, 1, 8, 8), f32::NAN);
+        write_npy(&learner.images, &image).expect("written");
+        let state = learner.bench.path("none");
+        assert!(
+            refused(learner.train(&state, &["--rate", "0.1"]), 1).contains("the loss is NaN"),
+            "{new}"
+        );
+        assert!(!state.exists());
+    }
+}
+
+/// Numbers that are none leave no state behind, though a label is ignored; nor is a file of samples written over.
+#[test]
+fn no_state_is_written_where_training_failed() {
+    let learner = Learner::new(|text| text);
+    let state = learner.bench.path("s");
+    write_npy(&learner.labels, &Array::from_elem(SAMPLES, -1i64)).expect("written");
+    let report = json(&done(learner.train(&state, &["--rate", "0.1", "--json"])));
+    assert_eq!(report["ignored_labels"], SAMPLES);
+    std::fs::remove_file(&state).expect("removed");
+    for value in [f32::NAN, f32::INFINITY] {
+        write_npy(&learner.images, &Array::from_elem((SAMPLES, 1, 8, 8), value)).expect("written");
+        refused(learner.train(&state, &["--rate", "0.1"]), 1);
+        assert!(!state.exists());
+    }
+    for samples in [&learner.images, &learner.labels] {
+        let before = std::fs::read(samples).expect("samples");
+        assert!(refused(learner.train(samples, &["--rate", "0.1"]), 2).contains("is the input"));
+        assert_eq!(std::fs::read(samples).expect("samples"), before);
+    }
+}

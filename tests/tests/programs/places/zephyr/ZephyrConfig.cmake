@@ -1,0 +1,20 @@
+# What a module and an application use of Zephyr's build system, for a bare board: a stand-in, not Zephyr.
+project(Zephyr-Kernel C)
+set(CONFIG_ARENITE y)
+
+add_library(zephyr_interface INTERFACE)
+target_include_directories(zephyr_interface INTERFACE ${CMAKE_CURRENT_LIST_DIR}/include)
+function(zephyr_include_directories)
+  target_include_directories(zephyr_interface INTERFACE ${ARGV})
+endfunction()
+function(zephyr_link_libraries)
+  target_link_libraries(zephyr_interface INTERFACE ${ARGV})
+endfunction()
+
+add_library(app STATIC)
+target_link_libraries(app PUBLIC zephyr_interface)
+add_subdirectory(${MODULE} module)
+add_executable(zephyr.elf ${BARE}/start.c)
+target_compile_definitions(zephyr.elf PRIVATE HAS_LIBC)
+target_link_options(zephyr.elf PRIVATE -nostartfiles --specs=nosys.specs -T${SCRIPT} -Wl,--gc-sections)
+target_link_libraries(zephyr.elf PRIVATE app zephyr_interface)
