@@ -13,7 +13,9 @@ use super::suite::{self, Outcome};
 use super::{Result, cargo, root, run, setup};
 
 /// Published packages, in the order of their dependencies.
-const PUBLISHED: [&str; 11] = [
+const PUBLISHED: [&str; 13] = [
+    "arenite-checks",
+    "arenite-include",
     "arenite",
     "arenite-protocol",
     "arenite-sensors",
@@ -291,10 +293,52 @@ pub(super) fn package() -> Result<Outcome> {
             }
         }
     }
+    let copy = tempfile::tempdir()?;
+    whole(copy.path())?;
     let mut package = cargo(&["package", "--quiet", "--no-verify", "--allow-dirty"]);
     PUBLISHED.iter().for_each(|name| _ = package.args(["--package", name]));
-    run(package.arg("--target-dir").arg(root().join("target/package-check")))?;
+    package.arg("--target-dir").arg(root().join("target/package-check"));
+    run(package.current_dir(copy.path()))?;
     Ok(Outcome::Held)
+}
+
+/// The checkout once more, with the sources of the runtime in the folder of `arenite-checks`, where it takes them from beside itself.
+fn whole(folder: &Path) -> Result<()> {
+    let left_out = |name: &str| name == "target" || (name.starts_with('.') && name != ".cargo");
+    copy(&root(), folder, &left_out)?;
+    let (core, checks) = (folder.join("core"), folder.join("core/checks"));
+    std::fs::copy(core.join("build.rs"), checks.join("build.rs"))?;
+    copy(&core.join("src"), &checks.join("src"), &left_out)?;
+    let manifest = std::fs::read_to_string(checks.join("Cargo.toml"))?;
+    let own: String = manifest
+        .split_inclusive('\n')
+        .filter(|line| !line.contains("= \"../"))
+        .collect();
+    let readme = manifest
+        .lines()
+        .find(|line| line.starts_with("readme"))
+        .unwrap_or_default();
+    let own = own.replacen("[package]", &format!("[package]\n{readme}"), 1);
+    std::fs::write(checks.join("Cargo.toml"), own)?;
+    Ok(())
+}
+
+/// Copies the files of a folder and of those within, but for some names.
+fn copy(from: &Path, to: &Path, left_out: &dyn Fn(&str) -> bool) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let (name, path) = (entry.file_name(), entry.path());
+        if left_out(&name.to_string_lossy()) {
+            continue;
+        }
+        if path.is_dir() {
+            copy(&path, &to.join(name), left_out)?;
+        } else {
+            std::fs::copy(&path, to.join(name))?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
