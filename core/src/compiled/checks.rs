@@ -2,7 +2,7 @@
 
 use super::session::{Network, Session};
 use crate::crc::Crc32;
-use crate::cycles::CycleCounter;
+use crate::cycles::{CycleCounter, Laps};
 use crate::error::RunError;
 use crate::self_test::{SelfTestError, Tested, passed};
 use crate::tensor::DType;
@@ -31,18 +31,12 @@ impl<N: Network> Session<'_, N> {
     /// See [`Session::step`].
     pub fn run_counted(
         &mut self,
-        mut counter: impl CycleCounter,
+        counter: impl CycleCounter,
         mut after: impl FnMut(u32, u64),
     ) -> Result<u64, RunError> {
-        let mut sum = 0u64;
-        let mut begun = counter.cycles();
-        self.run_with(|step| {
-            let cycles = counter.cycles().wrapping_sub(begun);
-            sum = sum.wrapping_add(cycles);
-            after(step, cycles);
-            begun = counter.cycles();
-        })?;
-        Ok(sum)
+        let mut laps = Laps::begin(counter);
+        self.run_with(|step| laps.end(step, &mut after))?;
+        Ok(laps.sum)
     }
 }
 

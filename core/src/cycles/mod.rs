@@ -33,17 +33,35 @@ impl<K: Kernels> Session<'_, '_, K> {
     /// See [`Session::step`].
     pub fn run_counted(
         &mut self,
-        mut counter: impl CycleCounter,
+        counter: impl CycleCounter,
         mut after: impl FnMut(u32, u64),
     ) -> Result<u64, RunError> {
-        let mut sum = 0u64;
-        let mut begun = counter.cycles();
-        self.run_with(|step| {
-            let cycles = counter.cycles().wrapping_sub(begun);
-            sum = sum.wrapping_add(cycles);
-            after(step, cycles);
-            begun = counter.cycles();
-        })?;
-        Ok(sum)
+        let mut laps = Laps::begin(counter);
+        self.run_with(|step| laps.end(step, &mut after))?;
+        Ok(laps.sum)
+    }
+}
+
+/// Cycles of the steps of a run, one after the other.
+pub(crate) struct Laps<C> {
+    counter: C,
+    begun: u64,
+    /// Those of all steps so far.
+    pub(crate) sum: u64,
+}
+
+impl<C: CycleCounter> Laps<C> {
+    /// Begins with the first step.
+    pub(crate) fn begin(mut counter: C) -> Self {
+        let begun = counter.cycles();
+        Self { counter, begun, sum: 0 }
+    }
+
+    /// Ends a step, calls `after` with it and its cycles, and begins the next one behind that.
+    pub(crate) fn end(&mut self, step: u32, after: &mut impl FnMut(u32, u64)) {
+        let cycles = self.counter.cycles().wrapping_sub(self.begun);
+        self.sum = self.sum.wrapping_add(cycles);
+        after(step, cycles);
+        self.begun = self.counter.cycles();
     }
 }

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use arenite::text::{Ended, Sampler, Stop, TextError, Tokenizer, context, generate};
-use arenite::{Access, Model, Session, Slot, Step};
+use arenite::{Access, Model, Slot, Step};
 
 use super::machine::{Machine, ready, warn};
 use super::program::Verdict;
 use super::progress::Shown;
 use crate::board::{self, GenerateOptions, protocol};
 use crate::files::print;
-use crate::model::{Aligned, ModelFile, ModelView};
+use crate::model::{Memories, ModelFile, ModelView};
 use crate::report::grouped;
 use crate::{Error, ErrorKind, Result};
 
@@ -187,15 +187,8 @@ fn on_host(
     options: &GenerateOptions,
     stream: &mut Stream,
 ) -> Result<Written> {
-    let mut arenas: Vec<Aligned> = (0..arenite::MAX_REGIONS)
-        .map(|region| Aligned::new(model.arena_bytes(region)))
-        .collect();
-    let mut state = Aligned::new(model.state_bytes());
-    let [a, b, c, d] = &mut arenas[..] else {
-        return Err(Error::internal("a model has four regions"));
-    };
-    let mut session = Session::new(*model, [a.bytes(), b.bytes(), c.bytes(), d.bytes()], state.bytes())
-        .map_err(|e| Error::internal(e.to_string()))?;
+    let mut memories = Memories::of(model);
+    let mut session = memories.session(model)?;
     let mut sampler = Sampler::seeded(options.temperature, options.seed)
         .top_k(options.top_k)
         .top_p(options.top_p);

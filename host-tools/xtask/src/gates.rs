@@ -57,6 +57,8 @@ pub(super) fn kernels() -> Result<Outcome> {
         triples.iter().for_each(|triple| _ = clippy.args(["--target", triple]));
         run(clippy.args(["--", "-D", "warnings"]))?;
     }
+    // Without the features that are on by default: errors without their text.
+    run(cargo(&["clippy", "--package", "arenite", "--lib", "--no-default-features"]).args(["--", "-D", "warnings"]))?;
     // As programs on hosts have it: the workspace's own lints see it with all that tests want, and so with nothing out of reach.
     for features in ALONE {
         run(

@@ -236,26 +236,14 @@ impl<'o> Layer<'o> {
 
     /// Index of the first channel of a pixel of the input.
     #[inline(always)]
-    fn input_at(&self, image: usize, [y, x]: [usize; 2]) -> usize {
-        let [h, w, c] = self.input;
-        image
-            .wrapping_mul(h)
-            .wrapping_add(y)
-            .wrapping_mul(w)
-            .wrapping_add(x)
-            .wrapping_mul(c)
+    fn input_at(&self, image: usize, place: [usize; 2]) -> usize {
+        pixel_at(self.input, image, place)
     }
 
     /// The same of the output.
     #[inline(always)]
-    fn output_at(&self, image: usize, [y, x]: [usize; 2]) -> usize {
-        let [h, w, c] = self.output;
-        image
-            .wrapping_mul(h)
-            .wrapping_add(y)
-            .wrapping_mul(w)
-            .wrapping_add(x)
-            .wrapping_mul(c)
+    fn output_at(&self, image: usize, place: [usize; 2]) -> usize {
+        pixel_at(self.output, image, place)
     }
 
     /// The window at a place whose taps these are, and the filters from output channel `o` on.
@@ -457,4 +445,11 @@ impl Window<'_> {
         }
         Some(sums)
     }
+}
+
+/// Index of the first channel of a pixel of an NHWC tensor whose images have this shape.
+#[inline(always)]
+fn pixel_at([height, width, channels]: [usize; 3], image: usize, [y, x]: [usize; 2]) -> usize {
+    let row = image.wrapping_mul(height).wrapping_add(y);
+    row.wrapping_mul(width).wrapping_add(x).wrapping_mul(channels)
 }

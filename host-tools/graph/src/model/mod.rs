@@ -14,7 +14,7 @@ use arenite::{Bundle, Model, Sections};
 use crate::error::{Error, Result};
 use crate::files::{File, Input, system};
 
-pub use runs::{AfterStep, Aligned, run, run_changing, run_each, train, train_keeping};
+pub use runs::{AfterStep, Aligned, Memories, run, run_changing, run_each, train, train_keeping};
 pub use view::ModelView;
 use view::load_error;
 

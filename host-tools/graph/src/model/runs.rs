@@ -35,6 +35,32 @@ impl Aligned {
     }
 }
 
+/// Arenas and state of a model, for a session on this machine.
+pub struct Memories {
+    arenas: [Aligned; arenite::MAX_REGIONS],
+    state: Aligned,
+}
+
+impl Memories {
+    /// Those that `model` needs.
+    pub fn of(model: &Model<'_>) -> Self {
+        Self {
+            arenas: std::array::from_fn(|region| Aligned::new(model.arena_bytes(region))),
+            state: Aligned::new(model.state_bytes()),
+        }
+    }
+
+    /// Opens a session on them, with the model's initial state.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Internal`] for another model's.
+    pub fn session<'m, 's>(&'s mut self, model: &Model<'m>) -> Result<Session<'m, 's>> {
+        let [a, b, c, d] = &mut self.arenas;
+        let arenas = [a.bytes(), b.bytes(), c.bytes(), d.bytes()];
+        Session::new(*model, arenas, self.state.bytes()).map_err(|e| Error::internal(e.to_string()))
+    }
+}
+
 /// Runs `model` once for each element of `runs` (each the inputs of one run), state carried over unless `reset_each`. `after` sees the
 /// session after each step of each run. Returns the outputs of each run.
 ///
@@ -84,15 +110,8 @@ pub fn run_each(
     reset_each: bool,
     make: &mut dyn FnMut(usize, &mut Session<'_, '_>) -> std::result::Result<(), RunError>,
 ) -> Result<Vec<Vec<Vec<u8>>>> {
-    let mut arenas: Vec<Aligned> = (0..arenite::MAX_REGIONS)
-        .map(|r| Aligned::new(model.arena_bytes(r)))
-        .collect();
-    let mut state = Aligned::new(model.state_bytes());
-    let [a, b, c, d] = &mut arenas[..] else {
-        return Err(Error::internal("a model has four regions"));
-    };
-    let mut session = Session::new(*model, [a.bytes(), b.bytes(), c.bytes(), d.bytes()], state.bytes())
-        .map_err(|e| Error::internal(e.to_string()))?;
+    let mut memories = Memories::of(model);
+    let mut session = memories.session(model)?;
     let wrong = |e: RunError| Error::input(e.to_string());
     let mut results = Vec::with_capacity(runs.len());
     for (index, inputs) in runs.iter().enumerate() {
@@ -154,16 +173,9 @@ fn train_by(
     after: AfterStep<'_>,
     run: &mut dyn FnMut(&mut Session<'_, '_>) -> std::result::Result<(), RunError>,
 ) -> Result<Vec<u8>> {
-    let mut arenas: Vec<Aligned> = (0..arenite::MAX_REGIONS)
-        .map(|r| Aligned::new(model.arena_bytes(r)))
-        .collect();
-    let mut memory = Aligned::new(model.state_bytes());
-    let [a, b, c, d] = &mut arenas[..] else {
-        return Err(Error::internal("a model has four regions"));
-    };
     let wrong = |e: RunError| Error::input(e.to_string());
-    let mut session = Session::new(*model, [a.bytes(), b.bytes(), c.bytes(), d.bytes()], memory.bytes())
-        .map_err(|e| Error::internal(e.to_string()))?;
+    let mut memories = Memories::of(model);
+    let mut session = memories.session(model)?;
     let all = arenite::Slot {
         region: arenite::Slot::STATE,
         offset: 0,
