@@ -175,9 +175,9 @@ mod tests {
                 "expected a whole number",
             ),
             (
-                &["pack", DIGITS, "-o", "m", "--loss", "x"],
+                &["pack", DIGITS, "-o", "m", "--micro-batches", "2"],
                 ErrorKind::Unsupported,
-                "--loss is not built yet",
+                "--micro-batches is not built yet",
             ),
             (
                 &["arenite", "inspect", "none.bin"],

@@ -182,11 +182,15 @@ mod tests {
             assert!(!examples.is_empty(), "{name}");
             for example in examples {
                 let command = if example.starts_with("pack ") { &pack } else { &arenite };
-                let words = example.split(' ');
-                assert!(
-                    example.starts_with(name) || words.clone().nth(1) == Some(name),
-                    "{example}"
-                );
+                // Between quotes is one word.
+                let parts = example.split('\'').enumerate();
+                let words: Vec<&str> = parts
+                    .flat_map(|(at, part)| match at % 2 {
+                        0 => part.split_whitespace().collect(),
+                        _ => vec![part],
+                    })
+                    .collect();
+                assert!(words.first() == Some(&name) || words.get(1) == Some(&name), "{example}");
                 let taken = command.clone().try_get_matches_from(words);
                 assert!(taken.is_ok(), "{example}: {}", taken.expect_err("refused"));
             }

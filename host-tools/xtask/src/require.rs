@@ -43,11 +43,12 @@ const REQUIREMENTS: [Requirement; 10] = [
 pub const BROWSERS: [&str; 3] = ["chromium-headless-shell", "chromium", "google-chrome"];
 
 /// Files of `tests/tests` that hold property tests; the long tier runs them with more cases.
-pub const PROPERTIES: [&str; 7] = [
+pub const PROPERTIES: [&str; 8] = [
     "arena",
     "bad_input",
     "canonical",
     "dead_channels",
+    "language",
     "quantise",
     "random_graphs",
     "tflite_import",

@@ -1,6 +1,7 @@
 //! Choices among logits against probabilities in f64.
 
 use arenite::text::{Logits, Sampler};
+use arenite_tests::properties;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -79,7 +80,7 @@ fn choices_keep_to_the_likeliest() {
         0.05_f32..1.0,
         any::<u64>(),
     );
-    let mut runner = TestRunner::default();
+    let mut runner = TestRunner::new(properties::config("language", 1.0));
     let checked = runner.run(&strategy, |(mut logits, temperature, k, p, seed)| {
         // Some are equal.
         if let [first, .., last] = &mut logits[..] {

@@ -6,6 +6,7 @@ use arenite::Target;
 use arenite::text::layout::{HEAD, field};
 use arenite::text::{Stop, TextError, Tokenizer};
 use arenite_host::pack::pack;
+use arenite_tests::properties;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -62,7 +63,7 @@ fn texts_become_the_references_tokens_and_come_back() {
         ".{0,24}",
         "[a-z ]{0,60}",
     ];
-    let mut runner = TestRunner::default();
+    let mut runner = TestRunner::new(properties::config("language", 1.0));
     let checked = runner.run(&texts, |text| {
         let mut room = vec![0; text.len() + 2];
         let tokens = tokenizer.encode(text.as_bytes(), &mut room).expect("tokens").to_vec();
@@ -193,7 +194,7 @@ fn a_text_that_ends_is_found_wherever_pieces_part() {
         prop::collection::vec(prop::sample::select(&b"ab"[..]), 0..5),
         1_usize..5,
     );
-    let mut runner = TestRunner::default();
+    let mut runner = TestRunner::new(properties::config("language", 1.0));
     let checked = runner.run(&strategy, |(text, stop, chunk)| {
         let (mut given, mut found, mut end) = (Vec::<u8>::new(), false, Stop::at(&stop));
         for piece in text.chunks(chunk) {
