@@ -367,7 +367,9 @@ mod tests {
     /// The host tools as this command compiles them are those of the tests: were a feature of a dependency another, all of them would be compiled twice.
     #[test]
     fn the_host_tools_are_compiled_once() {
-        let of_tests = features(&["--workspace", "--edges", "normal,dev,no-proc-macro"]);
+        // The macro and what it has of its own are members too.
+        let of_macros = ["--exclude", "arenite-include", "--exclude", "arenite-checks"];
+        let of_tests = features(&[&["--workspace", "--edges", "normal,dev,no-proc-macro"], &of_macros[..]].concat());
         let here = features(&["--package", "arenite-xtask", "--edges", "normal,no-proc-macro"]);
         let unlike: Vec<_> = features(&["--package", "arenite-host", "--edges", "normal,no-proc-macro"])
             .into_keys()
