@@ -1,6 +1,8 @@
 //! The caller's bytes, viewed at planned offsets.
 
 use core::cell::Cell;
+#[cfg(feature = "rolling")]
+use core::mem::MaybeUninit;
 
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -9,6 +11,9 @@ use crate::align::ARENA_ALIGN;
 use crate::cells::{Dst, Element, Src, cast_slice};
 #[cfg(feature = "cores")]
 use crate::groups::{Groups, Reach};
+#[cfg(feature = "rolling")]
+use crate::rolled::Turn;
+use crate::rolled::Turning;
 use crate::tensor::DType;
 use crate::trusted::Trusted;
 
@@ -57,6 +62,8 @@ impl Slot {
     pub const STATE: u8 = 0x80;
     /// The blob's weights, for constant operands; never written.
     pub const WEIGHTS: u8 = 0x81;
+    /// Tensors of which rows alone are in the arena: the offset is the tensor's index in the section of rolled tensors.
+    pub const ROLLED: u8 = 0x82;
 }
 
 /// Position of an operand: a [`Slot`] in the blob and on devices, a place of the host's own until memory is planned.
@@ -175,6 +182,8 @@ pub struct Mem<'a> {
     // Nothing, but on hosts whose kernels have a choice.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) rounding: Rounding,
+    #[cfg_attr(not(feature = "rolling"), allow(dead_code))]
+    pub(crate) turning: Turning<'a>,
 }
 
 impl<'a> Mem<'a> {
@@ -185,6 +194,7 @@ impl<'a> Mem<'a> {
             state: &[],
             weights,
             rounding: Rounding::default(),
+            turning: Turning::default(),
         }
     }
 
@@ -207,9 +217,43 @@ impl<'a> Mem<'a> {
         cast_slice(self.weights.get(offset as usize..)?.get(..bytes)?)
     }
 
+    /// Row `row` of those that a turn reads of a rolled tensor: `count` elements.
+    #[cfg(feature = "rolling")]
+    pub(crate) fn row<T: Element>(&self, slot: Slot, row: u32, count: u32) -> Option<Src<'a, T>> {
+        let bytes = (count as usize).checked_mul(size_of::<T>())?;
+        Src::from_cells(self.rolled(slot.offset, row)?.get(..bytes)?)
+    }
+
+    /// The region that the first rows of those that a turn reads lie in; where in it each of them begins is written to all of `offsets`, and `bytes` of it are
+    /// there.
+    #[cfg(feature = "rolling")]
+    pub(crate) fn rows(&self, slot: Slot, bytes: u32, offsets: &mut [MaybeUninit<u32>]) -> Option<Src<'a, i8>> {
+        let (region, furthest) = self.turning.turn?.places(slot.offset, offsets)?;
+        let memory = *self.regions.get(usize::from(region))?;
+        let end = furthest.checked_add(bytes)? as usize;
+        if end <= memory.len() {
+            Src::from_cells(memory)
+        } else {
+            None
+        }
+    }
+
+    /// The arena from row `row` on of those that a turn touches of a rolled tensor.
+    #[cfg(feature = "rolling")]
+    fn rolled(&self, index: u32, row: u32) -> Option<&'a [Cell<u8>]> {
+        let (region, offset) = self.turning.turn?.place(index, row)?;
+        self.regions.get(usize::from(region))?.get(offset as usize..)
+    }
+
     fn cells<T: Element>(&self, slot: Slot, count: u32) -> Option<&'a [Cell<u8>]> {
         let memory = match slot.region {
             Slot::STATE => self.state,
+            #[cfg(feature = "rolling")]
+            Slot::ROLLED => {
+                return self
+                    .rolled(slot.offset, 0)?
+                    .get(..(count as usize).checked_mul(size_of::<T>())?);
+            }
             region => self.regions.get(usize::from(region)).copied()?,
         };
         let bytes = (count as usize).checked_mul(size_of::<T>())?;
@@ -226,6 +270,9 @@ pub(crate) struct Bounds<'a> {
     pub(crate) trusted: Trusted<'a>,
     #[cfg(feature = "cores")]
     pub(crate) groups: Groups,
+    /// The turn that is checked, and the rows of each tensor that are made before it.
+    #[cfg(feature = "rolling")]
+    pub(crate) turn: Cell<Option<(&'a Turn<'a>, &'a [Cell<u16>])>>,
 }
 
 impl<'a> Bounds<'a> {
@@ -238,6 +285,8 @@ impl<'a> Bounds<'a> {
             trusted: Trusted::new(weights, steps),
             #[cfg(feature = "cores")]
             groups: Groups::new(0, None),
+            #[cfg(feature = "rolling")]
+            turn: Cell::new(None),
         }
     }
 

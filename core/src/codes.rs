@@ -149,6 +149,7 @@ causes! {
     0x1C REACH "Fault::Reach" Step "the step's accelerator does not reach an operand, by region or alignment: pack the model again";
     0x1D HANDED "Fault::Handed" Step "the step's accelerator has not its kernel: pack the model again";
     0x1E COMMANDS "Fault::Commands" Step "commands for an NPU are not known, or touch what is not the step's: compile and pack the model again";
+    0x1F ROWS "Fault::Rows" Step "a row that the step reads is not made yet, or its kernel does not read rows that lie apart: pack the model again";
     0x20 ARENA_TOO_SMALL "SessionError::ArenaTooSmall" Region "an arena is too small: give what `arena_bytes` says";
     0x21 ARENA_MISALIGNED "SessionError::ArenaMisaligned" Region "an arena does not start at a multiple of 16 bytes";
     0x22 STATE_SIZE "SessionError::StateSize" Nothing "the state has the wrong size: give what `state_bytes` says";
@@ -179,6 +180,11 @@ causes! {
     0x46 OLD_COUNTER "VerifyError::OldCounter" Nothing "the file is older than the one before it";
     0x48 OTHER_NPU "AcceleratorFault::Npu" Step "the model's commands are for another NPU: compile it for this one";
     0x49 OUT_OF_RANGE "RunError::OutOfRange" Step "a token or a position that was given is out of its range: give one that is within";
+    0x4A ROW_SIZE "RunError::RowSize" Input "an input was fed other bytes than whole rows";
+    0x4B ROWS_OVER "RunError::RowsOver" Input "an input was fed more rows than its run has left: `restart` begins with the next run";
+    0x4C ROWS_MISSING "RunError::RowsMissing" Input "a run cannot go on before more rows of this input are fed";
+    0x4D FED_BY_ROWS "RunError::FedByRows" Input "the input lies nowhere as a whole: feed its rows, or set all of it at once";
+    0x4E NOT_BY_ROWS "RunError::NotByRows" Input "the model takes this input as a whole: set it";
     0x50 SELF_TEST_MISSING "SelfTestError::Missing" Nothing "the model has no self-test: pack it with `--self-test`";
     0x51 SELF_TEST_MALFORMED "SelfTestError::Malformed" Nothing "the model's self-test does not decode: pack the model again";
     0x52 SELF_TEST_OUTPUT "SelfTestError::Output" Output "this output of the self-test is not what the packer computed: a broken core, memory or build";
@@ -218,6 +224,7 @@ impl Fault {
             Fault::Reach => number::REACH,
             Fault::Handed => number::HANDED,
             Fault::Commands => number::COMMANDS,
+            Fault::Rows => number::ROWS,
         }
     }
 }
@@ -300,6 +307,11 @@ impl RunError {
             RunError::Corrupt { step } => Code::at(number::CORRUPT, step),
             RunError::OutOfRange { step, .. } => Code::at(number::OUT_OF_RANGE, step),
             RunError::Cores { .. } => Code::of(number::RUN_CORES),
+            RunError::RowSize { input, .. } => Code::at(number::ROW_SIZE, input),
+            RunError::RowsOver { input, .. } => Code::at(number::ROWS_OVER, input),
+            RunError::RowsMissing { input, .. } => Code::at(number::ROWS_MISSING, input),
+            RunError::FedByRows { input } => Code::at(number::FED_BY_ROWS, input),
+            RunError::NotByRows { input } => Code::at(number::NOT_BY_ROWS, input),
             RunError::Accelerator { step, fault } => Code::at(fault.cause(), step),
         }
     }

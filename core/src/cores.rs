@@ -119,6 +119,7 @@ impl<'r> Lent<'r> {
             state,
             weights: self.weights,
             rounding: self.rounding,
+            turning: Default::default(),
         }
     }
 

@@ -207,6 +207,44 @@ pub enum RunError {
         /// Indices that there are, from 0.
         count: u32,
     },
+    /// An input was fed something else than one or several whole rows; none of it was taken.
+    RowSize {
+        /// The input.
+        input: u32,
+        /// Bytes of a row.
+        needed: u32,
+        /// Bytes given.
+        given: u32,
+    },
+    /// An input was fed more rows than its run has left; none of them was taken. Behind the last one, and behind the run,
+    /// `Session::restart` begins with the rows of the next run.
+    RowsOver {
+        /// The input.
+        input: u32,
+        /// Rows that are left.
+        left: u32,
+        /// Rows given.
+        given: u32,
+    },
+    /// The run goes on when more rows of this input are fed: `Session::feed_rows`, or `Session::restart` to give it up.
+    RowsMissing {
+        /// The input.
+        input: u32,
+        /// Rows fed so far.
+        fed: u32,
+        /// Rows of the input.
+        needed: u32,
+    },
+    /// The input lies nowhere as a whole, as the model takes it row by row: `Session::feed_rows`, or `Session::set_input` with all of it.
+    FedByRows {
+        /// The input.
+        input: u32,
+    },
+    /// The model takes this input as a whole: `Session::set_input`.
+    NotByRows {
+        /// The input.
+        input: u32,
+    },
     /// The model is for more cores than it was to run on; nothing was run, and [`crate::Session::run`] takes one core.
     Cores {
         /// Cores that the file is for.
@@ -380,6 +418,23 @@ impl fmt::Display for RunError {
                 f,
                 "step {step} was given index {index} of {count}, counted from 0: give a token of the vocabulary, and the next position or one before it"
             ),
+            RunError::RowSize { input, needed, given } => write!(
+                f,
+                "input {input} was fed {given} bytes, a row has {needed}: give one row or several whole ones"
+            ),
+            RunError::RowsOver { input, left, given } => write!(
+                f,
+                "input {input} was fed {given} rows where {left} are left: `restart` begins with the rows of the next run"
+            ),
+            RunError::RowsMissing { input, fed, needed } => write!(
+                f,
+                "input {input} was fed {fed} of its {needed} rows: feed the others, or give the run up with `restart`"
+            ),
+            RunError::FedByRows { input } => write!(
+                f,
+                "input {input} is taken row by row: `feed_rows`, or `set_input` with all of it"
+            ),
+            RunError::NotByRows { input } => write!(f, "input {input} is taken as a whole: `set_input`"),
             RunError::Cores { needed, given } => {
                 write!(f, "the model is for {needed} cores, {given} run it: `run` takes one")
             }

@@ -104,9 +104,16 @@ impl<'a> Fields<'a> {
         self.rest.as_slice()
     }
 
-    // Inlined, a step's fields take a third fewer instructions and three times the code, of which cores of ARMv8-M with an FPU have room.
-    #[cfg_attr(all(kernel_isa = "armv8m", kernel_isa = "fpu"), inline(always))]
-    #[cfg_attr(not(all(kernel_isa = "armv8m", kernel_isa = "fpu")), inline(never))]
+    // Inlined, a step's fields take a third fewer instructions and three times the code, of which cores of ARMv8-M with an FPU have room. Where steps roll they
+    // are decoded for every row.
+    #[cfg_attr(
+        any(feature = "rolling", all(kernel_isa = "armv8m", kernel_isa = "fpu")),
+        inline(always)
+    )]
+    #[cfg_attr(
+        not(any(feature = "rolling", all(kernel_isa = "armv8m", kernel_isa = "fpu"))),
+        inline(never)
+    )]
     pub(crate) fn byte(&mut self) -> u8 {
         match self.rest.next() {
             Some(&byte) => byte,
@@ -122,8 +129,14 @@ impl<'a> Fields<'a> {
     }
 
     /// A varint of at most `bits` bits.
-    #[cfg_attr(all(kernel_isa = "armv8m", kernel_isa = "fpu"), inline(always))]
-    #[cfg_attr(not(all(kernel_isa = "armv8m", kernel_isa = "fpu")), inline(never))]
+    #[cfg_attr(
+        any(feature = "rolling", all(kernel_isa = "armv8m", kernel_isa = "fpu")),
+        inline(always)
+    )]
+    #[cfg_attr(
+        not(any(feature = "rolling", all(kernel_isa = "armv8m", kernel_isa = "fpu"))),
+        inline(never)
+    )]
     pub(crate) fn varint(&mut self, bits: u32) -> u32 {
         match self.rest.next() {
             // Most fields: a step is decoded anew in every run, and this takes a quarter of the general loop's instructions.

@@ -118,6 +118,11 @@ pub mod ops;
 mod printed;
 #[cfg_attr(not(feature = "pack"), doc(hidden))]
 pub mod quant;
+#[cfg_attr(
+    not(feature = "rolling"),
+    allow(dead_code, unreachable_pub, reason = "without rolled files there are no turns")
+)]
+mod rolled;
 pub mod self_test;
 pub mod session;
 pub mod signed;
@@ -172,6 +177,8 @@ pub use memory::{MemoryReport, MemoryUse};
 pub use once::{Once, TakesOnce, ThisCore};
 pub use ops::cost::Cost;
 pub use ops::fault::Fault;
+#[cfg(feature = "rolling")]
+pub use rolled::{MAX_ROLLED, MAX_TURN_ROWS, NO_STEP, RESIDENT, Rolled, Rolling, TurnAt};
 pub use self_test::SelfTestError;
 pub use session::{Arenas, Progress, Session};
 pub use signed::content;

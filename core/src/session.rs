@@ -1,5 +1,8 @@
 //! Runs a checked model, step by step.
 
+#[cfg(feature = "rolling")]
+mod rolling;
+
 use core::cell::Cell;
 
 use crate::align::ARENA_ALIGN;
@@ -13,6 +16,9 @@ use crate::kernels::table::{All, Kernels, has_indexed, refused_index, run_step};
 #[cfg(feature = "accelerators")]
 use crate::kernels::table::{KernelId, is_built};
 use crate::ops::position::OutOfRange;
+use crate::rolled::Turning;
+#[cfg(feature = "rolling")]
+use crate::rolled::{Cursor, Rolling};
 
 /// The caller's arenas, one slice for each region of the model.
 #[derive(Debug, Default)]
@@ -72,6 +78,11 @@ pub struct Session<'m, 's, K: Kernels = All> {
     /// A bit for each input that is still to be set.
     missing: u32,
     rounding: Rounding,
+    /// The tensors that roll, and how far a run is with them.
+    #[cfg(feature = "rolling")]
+    rolling: Option<Rolling<'m>>,
+    #[cfg(feature = "rolling")]
+    cursor: Cursor,
 }
 
 impl<'m, 's, K: Kernels> Session<'m, 's, K> {
@@ -122,12 +133,16 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         events::opened(&model);
         Ok(Self {
             missing: all_inputs(&model),
+            #[cfg(feature = "rolling")]
+            rolling: model.rolling(),
             model,
             regions,
             state,
             rest: None,
             next: 0,
             rounding: Rounding::default(),
+            #[cfg(feature = "rolling")]
+            cursor: Cursor::START,
         })
     }
 
@@ -142,11 +157,16 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
         self.model.state_init().reset(self.state);
     }
 
-    /// Sets input `index` for the next run, in the model's dtype, little-endian, row-major.
+    /// Sets input `index` for the next run, in the model's dtype, little-endian, row-major. Of an input that the model takes row by row it feeds all rows, and
+    /// so runs the steps that take them; other inputs are set before.
     ///
     /// # Errors
     /// [`RunError::NoSuchPort`], [`RunError::InputSize`].
     pub fn set_input(&mut self, index: usize, bytes: &[u8]) -> Result<(), RunError> {
+        #[cfg(feature = "rolling")]
+        if let Some(set) = self.set_rows(index, bytes) {
+            return set;
+        }
         let input = self.input_mut(index)?;
         let (needed, given) = (input.len() as u32, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         if needed != given {
@@ -168,6 +188,10 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     pub fn input_mut(&mut self, index: usize) -> Result<&mut [u8], RunError> {
         let missing = RunError::NoSuchPort { index: index as u32 };
         let place = self.model.parts().input_place(index).ok_or(missing)?;
+        #[cfg(feature = "rolling")]
+        if self.is_fed(index) {
+            return Err(RunError::FedByRows { input: index as u32 });
+        }
         if self.rest.take().is_some() || self.next > 0 {
             // A run was under way, or is over: its inputs are gone.
             self.missing = all_inputs(&self.model);
@@ -221,6 +245,15 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// [`RunError::InputMissing`] before the first step; [`RunError::OutOfRange`] for an index among the inputs; [`RunError::Corrupt`].
     pub fn step(&mut self) -> Result<Progress, RunError> {
         self.begin()?;
+        #[cfg(feature = "rolling")]
+        if let Some(step) = self.run_turns(1, &mut |_| {})? {
+            let steps = self.model.parts().step_count();
+            if self.next < steps {
+                return Ok(Progress::Step { step, steps });
+            }
+            self.end(steps);
+            return Ok(Progress::Done);
+        }
         let step = self.next;
         self.advance(step.saturating_add(1), &mut |_| {})?;
         let steps = self.model.parts().step_count();
@@ -242,6 +275,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
             state: cells(self.state),
             weights: self.model.weights(),
             rounding: self.rounding,
+            turning: Turning::default(),
         };
         while self.next < end {
             let step = self.next;
@@ -279,6 +313,8 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
             }
             self.rest = Some(self.model.steps());
             self.next = 0;
+            #[cfg(feature = "rolling")]
+            self.begin_turns();
         }
         Ok(())
     }
@@ -369,6 +405,7 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
             state: cells(self.state),
             weights: self.model.weights(),
             rounding: self.rounding,
+            turning: Turning::default(),
         };
         refused_index::<K>(id, params, &mem)
     }
@@ -401,6 +438,8 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     /// See [`Session::step`].
     pub fn run_with(&mut self, mut after: impl FnMut(u32)) -> Result<(), RunError> {
         self.begin()?;
+        #[cfg(feature = "rolling")]
+        self.run_turns(u32::MAX, &mut after)?;
         self.advance(u32::MAX, &mut after)?;
         after(self.model.parts().step_count().saturating_sub(1));
         Ok(())
@@ -455,6 +494,11 @@ fn cells(bytes: &mut [u8]) -> &[Cell<u8>] {
 
 fn all_inputs<K: Kernels>(model: &Model<'_, K>) -> u32 {
     // At most 32, as load has checked.
-    1u32.checked_shl(model.parts().inputs() as u32)
-        .map_or(u32::MAX, |bit| bit.wrapping_sub(1))
+    let all = 1u32
+        .checked_shl(model.parts().inputs() as u32)
+        .map_or(u32::MAX, |bit| bit.wrapping_sub(1));
+    // Rows are counted by themselves.
+    #[cfg(feature = "rolling")]
+    let all = all & !model.parts().fed_inputs();
+    all
 }

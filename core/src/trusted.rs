@@ -52,7 +52,7 @@ pub(crate) enum Before {
 }
 
 /// Result of the checks of one list of steps, which those of the file's next list go on with.
-#[cfg(feature = "training")]
+#[cfg(any(feature = "training", feature = "rolling"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// End of the weights that any step was checked with.
@@ -94,7 +94,7 @@ impl<'a> Trusted<'a> {
     }
 
     /// Result of the checks so far.
-    #[cfg(feature = "training")]
+    #[cfg(any(feature = "training", feature = "rolling"))]
     pub(crate) fn seen(&self) -> Seen {
         Seen {
             end: self.end.get(),
@@ -103,7 +103,7 @@ impl<'a> Trusted<'a> {
     }
 
     /// Goes on behind another list of the same weights: the budget is what that one left, and its part for these steps.
-    #[cfg(feature = "training")]
+    #[cfg(any(feature = "training", feature = "rolling"))]
     pub(crate) fn go_on(&self, seen: Seen) {
         let steps = (self.steps.len() as u32).saturating_mul(AGAIN);
         self.end.set(seen.end);
@@ -283,7 +283,7 @@ mod tests {
 
     /// Both lists together look at no more than 16 times the bytes of the weights and of their steps again.
     #[test]
-    #[cfg(feature = "training")]
+    #[cfg(any(feature = "training", feature = "rolling"))]
     fn a_second_list_goes_on_with_the_budget_of_the_first() {
         let first = Trusted::new(&[0; 100], STEPS);
         assert_eq!(before(&first, 0, &[(0, 60)]), Before::No);

@@ -48,6 +48,7 @@ pub struct Header {
     pub cores: Section,
     pub tokenizer: Section,
     pub training: Section,
+    pub rolling: Section,
 }
 
 /// A part of the file.
@@ -99,6 +100,7 @@ impl Header {
             cores: tabled(whole, Kind::Cores),
             tokenizer: tabled(whole, Kind::Tokenizer),
             training: tabled(whole, Kind::Training),
+            rolling: tabled(whole, Kind::Rolling),
         }
     }
 }
@@ -148,7 +150,8 @@ pub(crate) const fn unknown_kind(file: &[u8]) -> Option<u32> {
     let mut at = HEADER_BYTES;
     while at < half(file, field::HEADER_LEN) as usize {
         let kind = word(file, at);
-        if kind != Kind::Cores as u32 && kind != Kind::Tokenizer as u32 && kind != Kind::Training as u32 {
+        let rolls = kind == Kind::Rolling as u32 && cfg!(feature = "rolling");
+        if kind != Kind::Cores as u32 && kind != Kind::Tokenizer as u32 && kind != Kind::Training as u32 && !rolls {
             return Some(kind);
         }
         at += ROW_BYTES;
@@ -176,6 +179,8 @@ pub(crate) const fn is_table_right(file: &[u8]) -> bool {
 pub(crate) enum Kind {
     /// The core of each step.
     Cores = 1,
+    /// Rolled tensors.
+    Rolling = 3,
     /// The pieces of a text, and how they are joined.
     Tokenizer = 4,
     /// List 1 of steps: those of training.

@@ -1,6 +1,11 @@
 //! [`Model::load`](super::Model::load): everything that is checked once, so that a run has nothing left to check.
 
+#[cfg(feature = "rolling")]
+use core::cell::Cell;
+
 use super::port::PortPlace;
+#[cfg(feature = "rolling")]
+use super::rolling;
 use super::sections::Parts;
 use crate::arena::{Bounds, Slot};
 #[cfg(feature = "accelerators")]
@@ -11,25 +16,33 @@ use crate::fields::Fields;
 use crate::groups::{ACCELERATOR, BARRIER};
 #[cfg(feature = "cores")]
 use crate::groups::{MAX_CORES, Reach};
-use crate::kernels::table::KernelId;
 #[cfg(feature = "accelerators")]
-use crate::kernels::table::is_built;
+use crate::kernels::table::{KernelId, is_built};
 use crate::ops::fault::Fault;
-#[cfg(feature = "training")]
+#[cfg(feature = "rolling")]
+use crate::rolled::{MAX_ROLLED, Rolling, Turn};
+#[cfg(any(feature = "training", feature = "rolling"))]
 use crate::trusted::Seen;
 
 /// [`check_step`](crate::kernels::table::check_step) for a set of kernels.
-pub(super) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
+type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
 
 /// Checks what is in a file whose bytes are as they were written, or were not looked at: the checks are the same, and trust nothing.
 pub(super) fn check_parts(parts: Parts<'_>, check_step: CheckStep) -> Result<Parts<'_>, LoadError> {
     check_accelerator(parts)?;
-    #[cfg(feature = "training")]
+    #[cfg(any(feature = "training", feature = "rolling"))]
     {
-        let seen = check_list(parts, None, check_step)?;
+        #[cfg(feature = "rolling")]
+        let seen = check_rolled(parts, check_step)?;
+        #[cfg(not(feature = "rolling"))]
+        let seen = None;
+        let seen = check_list(parts, seen, check_step)?;
+        #[cfg(feature = "training")]
         check_training(parts, seen, check_step)?;
+        #[cfg(not(feature = "training"))]
+        let _ = seen;
     }
-    #[cfg(not(feature = "training"))]
+    #[cfg(not(any(feature = "training", feature = "rolling")))]
     {
         let bounds = bounds_of(parts);
         check_steps(parts, &bounds, check_step)?;
@@ -38,9 +51,23 @@ pub(super) fn check_parts(parts: Parts<'_>, check_step: CheckStep) -> Result<Par
     Ok(parts)
 }
 
+/// Checks rolled tensors, where there are any.
+#[cfg(feature = "rolling")]
+#[inline(never)]
+fn check_rolled(parts: Parts<'_>, check_step: CheckStep) -> Result<Option<Seen>, LoadError> {
+    if parts.rolling().is_empty() {
+        return Ok(None);
+    }
+    let turn = Turn::new(Rolling::of(parts.rolling()).ok_or(LoadError::Header)?);
+    let made = [const { Cell::new(0) }; MAX_ROLLED];
+    let bounds = bounds_of(parts);
+    rolling::check(parts, (&turn, &made, &bounds), check_step)?;
+    Ok(Some(bounds.trusted.seen()))
+}
+
 /// Checks a list of steps and its ports: `seen` is the result of the list before it, whose budget it goes on with.
 // Where there are two lists, the bounds of one do not lie below the checks of the other.
-#[cfg(feature = "training")]
+#[cfg(any(feature = "training", feature = "rolling"))]
 #[inline(never)]
 fn check_list(parts: Parts<'_>, seen: Option<Seen>, check_step: CheckStep) -> Result<Seen, LoadError> {
     let bounds = bounds_of(parts);
@@ -146,7 +173,15 @@ fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) 
     let mut step = first;
     #[cfg(feature = "cores")]
     let mut on = check_cores(sections)?.iter();
+    #[cfg(feature = "rolling")]
+    let rolled = rolling::steps(sections);
     for record in sections.steps() {
+        // Those that roll were checked turn by turn.
+        #[cfg(feature = "rolling")]
+        if step.wrapping_sub(first) < rolled && record.is_some() {
+            step += 1;
+            continue;
+        }
         let Some((id, params)) = record else {
             let fault = Fault::Encoding;
             return Err(LoadError::Step { step, fault });
@@ -161,7 +196,7 @@ fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) 
         #[cfg(feature = "accelerators")]
         match is_handed(sections, on, id) {
             Ok(handed) if handed || is_built(id) => {}
-            Ok(_) => return Err(unknown_kernel(sections, step, id)),
+            Ok(_) => return Err(sections.unknown_kernel(step, id)),
             Err(fault) => return Err(LoadError::Step { step, fault }),
         }
         // Runs that share steps hand no commands over.
@@ -173,7 +208,7 @@ fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) 
         match check_step(id, params, bounds) {
             Some(Ok(())) => {}
             Some(Err(fault)) => return Err(LoadError::Step { step, fault }),
-            None => return Err(unknown_kernel(sections, step, id)),
+            None => return Err(sections.unknown_kernel(step, id)),
         }
         step += 1;
     }
@@ -181,17 +216,6 @@ fn check_steps(sections: Parts<'_>, bounds: &Bounds<'_>, check_step: CheckStep) 
         Ok(())
     } else {
         Err(LoadError::Header)
-    }
-}
-
-fn unknown_kernel(sections: Parts<'_>, step: u32, id: u8) -> LoadError {
-    match KernelId::from_u8(id) {
-        None => LoadError::UnknownKernel { step, kernel: id },
-        Some(kernel) => LoadError::Kernel {
-            step,
-            kernel,
-            target: sections.target_name(),
-        },
     }
 }
 
@@ -217,6 +241,11 @@ fn check_ports(sections: Parts<'_>, bounds: &Bounds<'_>) -> Result<(), LoadError
         let wrong = LoadError::Port { port: first + index };
         let place = PortPlace::read(&mut fields).ok_or(wrong)?;
         let input = index < input_count;
+        #[cfg(feature = "rolling")]
+        if input && rolling::is_fed(sections, index, &place) {
+            inputs = inputs.checked_add(place.bytes).ok_or(wrong)?;
+            continue;
+        }
         let constant = place.slot.region == Slot::WEIGHTS;
         let aligned = place.slot.offset.is_multiple_of(place.dtype.bytes() as u32);
         if !bounds.contain(place.slot, place.bytes) || !aligned || (input && constant) {

@@ -11,6 +11,8 @@ mod numbered;
 mod port;
 mod receipt;
 mod records;
+#[cfg(feature = "rolling")]
+mod rolling;
 mod sections;
 mod state;
 mod stated;
@@ -21,11 +23,15 @@ mod write;
 
 use core::marker::PhantomData;
 
+#[cfg(feature = "rolling")]
+use crate::arena::Slot;
 #[cfg(feature = "accelerators")]
 use crate::declared::Declaration;
 use crate::error::LoadError;
 use crate::kernels::table::{All, Kernels, check_step, cost_step};
 use crate::ops::cost::Cost;
+#[cfg(feature = "rolling")]
+use crate::rolled::Rolling;
 
 pub use cpu::Cpu;
 pub use header::{
@@ -41,6 +47,8 @@ pub(crate) use numbered::step_in;
 pub use port::{MAX_RANK, Port};
 pub use receipt::{CrcUnit, Receipt};
 pub use records::Records;
+#[cfg(feature = "rolling")]
+pub(crate) use rolling::record;
 #[cfg(feature = "pack")]
 pub use sections::ACCELERATED;
 pub(crate) use sections::Parts;
@@ -259,6 +267,21 @@ impl<'a, K: Kernels> Model<'a, K> {
     /// The section of the tokenizer, whose content is not checked; empty in a file without. `text::Tokenizer` reads it.
     pub fn tokenizer(&self) -> &'a [u8] {
         self.parts.tokenizer()
+    }
+
+    /// The tensors of which rows alone are in the arena; `None` for a file without.
+    #[cfg(feature = "rolling")]
+    pub fn rolling(&self) -> Option<Rolling<'a>> {
+        Rolling::of(self.parts.rolling())
+    }
+
+    /// Bytes of a row, and number of rows, of an input that is taken row by row: see [`crate::Session::feed_rows`].
+    #[cfg(feature = "rolling")]
+    pub fn rows_of_input(&self, index: usize) -> Option<(usize, usize)> {
+        let place = self.parts.input_place(index)?;
+        let tensor = self.rolling()?.tensor(place.slot.offset as usize)?;
+        let is = place.slot.region == Slot::ROLLED;
+        is.then_some((tensor.bytes.into(), tensor.rows.into()))
     }
 
     /// The weights.

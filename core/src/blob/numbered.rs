@@ -4,6 +4,9 @@ use super::header::{Header, Section};
 #[cfg(feature = "training")]
 use super::list::List;
 use super::records::Records;
+use super::sections::Parts;
+use crate::error::LoadError;
+use crate::kernels::table::KernelId;
 
 /// The step of this number, as errors count: those of training behind those of inference. Nothing of the file need be right.
 pub(crate) fn step_in(file: &[u8], number: u32) -> Option<(u8, &[u8])> {
@@ -23,4 +26,18 @@ pub(crate) fn step_in(file: &[u8], number: u32) -> Option<(u8, &[u8])> {
 fn record_of(file: &[u8], Section { offset, len }: Section, number: u32) -> Option<(u8, &[u8])> {
     let steps = file.get(offset as usize..)?.get(..len as usize)?;
     Records(steps).nth(number as usize)?
+}
+
+impl Parts<'_> {
+    /// The fault of a step whose kernel this build does not have.
+    pub(super) fn unknown_kernel(self, step: u32, id: u8) -> LoadError {
+        match KernelId::from_u8(id) {
+            None => LoadError::UnknownKernel { step, kernel: id },
+            Some(kernel) => LoadError::Kernel {
+                step,
+                kernel,
+                target: self.target_name(),
+            },
+        }
+    }
 }

@@ -160,7 +160,7 @@ impl<'a> Sections<'a> {
 pub(crate) struct Parts<'a> {
     head: &'a [u8; HEADER_BYTES],
     /// All of the file.
-    bytes: &'a [u8],
+    pub(super) bytes: &'a [u8],
     /// The list whose steps and ports stand for the file's own.
     #[cfg(feature = "training")]
     pub(super) list: Option<List<'a>>,
@@ -440,7 +440,7 @@ impl<'a> Parts<'a> {
     }
 
     /// The number of those that share the steps, and what follows it.
-    fn shared(self) -> Option<(u8, &'a [u8])> {
+    pub(super) fn shared(self) -> Option<(u8, &'a [u8])> {
         #[cfg(feature = "training")]
         if self.list.is_some() {
             return None;

@@ -1,6 +1,6 @@
 //! The one writer of a model file, for packers and tests (feature `pack`): what [`Header::parse`] and [`Model::load`](super::Model::load) read.
 //!
-//! Ports, steps, metadata, labels, cores, tokenizer, steps of training and initial state follow the header in this order; the weights come last.
+//! Ports, steps, metadata, labels, cores, tokenizer, steps of training, rolled tensors and initial state follow the header in this order; the weights come last.
 
 use super::header::{FORMAT_VERSION, HEADER_BYTES, Header, Kind, MAGIC, ROW_BYTES, Section, checksum, field};
 use super::port::Port;
@@ -29,6 +29,8 @@ pub struct Lengths {
     pub tokenizer: usize,
     /// Of the steps of training, with their ports; 0 for a file without.
     pub training: usize,
+    /// Of the section of rolled tensors; 0 for a file without.
+    pub rolling: usize,
     /// Of the initial state.
     pub state_init: usize,
     /// The runs that it is written as, see [`StateInit::runs_of`](super::StateInit::runs_of); 0 for its bytes.
@@ -44,6 +46,7 @@ impl Header {
         self.cores.len = u32::try_from(lengths.cores).ok()?;
         self.tokenizer.len = u32::try_from(lengths.tokenizer).ok()?;
         self.training.len = u32::try_from(lengths.training).ok()?;
+        self.rolling.len = u32::try_from(lengths.rolling).ok()?;
         let mut at = self.bytes() as u32;
         let mut next = |len: usize| {
             let section = Section {
@@ -69,6 +72,9 @@ impl Header {
         if lengths.training > 0 {
             self.training = next(lengths.training)?;
         }
+        if lengths.rolling > 0 {
+            self.rolling = next(lengths.rolling)?;
+        }
         let state = match lengths.state_runs {
             0 => lengths.state_init,
             runs => 4 * usize::from(runs),
@@ -90,6 +96,7 @@ impl Header {
     fn rows(&self) -> impl Iterator<Item = (Kind, Section)> {
         let all = [
             (Kind::Cores, self.cores),
+            (Kind::Rolling, self.rolling),
             (Kind::Tokenizer, self.tokenizer),
             (Kind::Training, self.training),
         ];

@@ -330,6 +330,7 @@ impl<'s, N: Network> Session<'s, N> {
             state,
             weights: N::weights(),
             rounding: Rounding::default(),
+            turning: Default::default(),
         }
     }
 

@@ -4,6 +4,8 @@
 
 #[cfg(any(test, packing))]
 use core::any::{Any, TypeId};
+#[cfg(feature = "rolling")]
+use core::cell::Cell;
 
 use serde::de::DeserializeOwned;
 
@@ -13,6 +15,8 @@ use crate::fields::{Fields, Malformed};
 use crate::kernels::api::candidate::{Candidate, Job, JobKind, Layout, Machine};
 use crate::kernels::api::kernel::Kernel;
 use crate::kernels::api::overlap::{Operands, check_operands};
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::{Rolls, check_rows, turned};
 use crate::kernels::api::weight::weight;
 use crate::kernels::{Backend, compact, dotprod, dsp, ethos_u, fpu, i8mm, mve, neon, packed, portable, rvv, sme};
 use crate::ops::cost::Cost;
@@ -21,6 +25,8 @@ use crate::ops::operator::{Needs, Operator, Placed};
 use crate::ops::position::OutOfRange;
 use crate::ops::window::Window2d;
 use crate::ops::{binary, pointwise};
+#[cfg(feature = "rolling")]
+use crate::rolled::Turn;
 #[cfg(any(test, packing))]
 use crate::target::Target;
 use crate::trusted::{Before, Record};
@@ -222,6 +228,12 @@ macro_rules! table {
             /// Scratch and packed weights of the kernel.
             pub fn needs(&self) -> Needs {
                 match self { $(Step::$variant(op) => <$kernel as Kernel>::needs(&op.clone().parameters())),* }
+            }
+
+            /// [`Kernel::ROLLS`].
+            #[cfg(feature = "rolling")]
+            pub fn rolls(&self) -> Rolls {
+                match self { $(Step::$variant(_) => <$kernel as Kernel>::ROLLS),* }
             }
 
             /// [`Kernel::distance`].
@@ -643,11 +655,46 @@ fn decode<O: DeserializeOwned>(params: &[u8]) -> Result<O, Malformed> {
 /// Checks a step of `K` as load does.
 #[inline(never)]
 pub(crate) fn check<K: Kernel>(record: Record<'_>, bounds: &Bounds<'_>) -> Result<(), Fault> {
+    #[cfg(feature = "rolling")]
+    if let Some((turn, made)) = bounds.turn.get() {
+        return check_turn::<K>(record, (turn, made), bounds);
+    }
     let decoded = decode::<K::Op>(record.1);
     let Ok(op) = &decoded else {
         return Err(Fault::Encoding);
     };
     check_decoded::<K>(op, record, bounds)
+}
+
+/// As [`check`], of one turn: the operator of the whole tensors, and that of the row. `made` says how many rows of each tensor there are.
+#[cfg(feature = "rolling")]
+#[inline(never)]
+fn check_turn<K: Kernel>(
+    record: Record<'_>,
+    (turn, made): (&Turn<'_>, &[Cell<u16>]),
+    bounds: &Bounds<'_>,
+) -> Result<(), Fault> {
+    let mut decoded = decode::<K::Op>(record.1);
+    let Ok(op) = &mut decoded else {
+        return Err(Fault::Encoding);
+    };
+    op.check()?;
+    if K::ROLLS == Rolls::No {
+        return Err(Fault::Unsupported);
+    }
+    turned(turn, op)?;
+    op.check()?;
+    if !K::supports(op) {
+        return Err(Fault::Unsupported);
+    }
+    let needs = K::needs(op);
+    check_rows(&Bound::<K> { op, needs }, (turn, K::ROLLS, made), bounds)?;
+    // Constants do not depend on the row: they are trusted from the first one on.
+    if K::TRUSTS && turn.row() == 0 {
+        check_trusted::<K>(op, record, bounds)
+    } else {
+        Ok(())
+    }
 }
 
 /// As [`check`]; a part of it, which is called in no other place but tests.
@@ -662,6 +709,12 @@ pub(crate) fn check_decoded<K: Kernel>(op: &K::Op, record: Record<'_>, bounds: &
     if !K::TRUSTS {
         return Ok(());
     }
+    check_trusted::<K>(op, record, bounds)
+}
+
+/// Checks what a kernel trusts in its constants.
+#[inline(always)]
+fn check_trusted<K: Kernel>(op: &K::Op, record: Record<'_>, bounds: &Bounds<'_>) -> Result<(), Fault> {
     // Before they are looked at.
     match bounds.trusted.before(record, K::Op::PLACES) {
         Before::Checked => Ok(()),
@@ -693,6 +746,20 @@ impl<K: Kernel> Operands for Bound<'_, K> {
 
 /// A function of its own for each operator, so that a step takes the stack of its own parameters and not of the largest ones.
 #[inline(never)]
-fn run<O: DeserializeOwned>(params: &[u8], mem: &Mem<'_>, compute: fn(&O, &Mem<'_>) -> Option<()>) -> Option<()> {
+fn run<O: Operator + DeserializeOwned>(
+    params: &[u8],
+    mem: &Mem<'_>,
+    compute: fn(&O, &Mem<'_>) -> Option<()>,
+) -> Option<()> {
+    #[cfg(feature = "rolling")]
+    {
+        let mut decoded = decode::<O>(params);
+        let op = decoded.as_mut().ok()?;
+        if let Some(turn) = mem.turning.turn {
+            turned(turn, op).ok()?;
+        }
+        compute(op, mem)
+    }
+    #[cfg(not(feature = "rolling"))]
     compute(decode(params).as_ref().ok()?, mem)
 }

@@ -37,6 +37,8 @@ pub enum Fault {
     Handed,
     /// Commands for an NPU among its constants are not known, or touch what is not the step's.
     Commands,
+    /// A turn of a rolled step reads a row that is not made yet, or makes another row than the next one of its own tensor, or its kernel does not read the rows.
+    Rows,
 }
 
 impl fmt::Display for Fault {
@@ -57,6 +59,7 @@ impl fmt::Display for Fault {
             Fault::Reach => "an operand lies where its accelerator does not reach, or is not aligned as that wants it",
             Fault::Handed => "its accelerator has not its kernel",
             Fault::Commands => "its commands for an NPU are not known, or touch what is not the step's",
+            Fault::Rows => "a row that it reads is not made yet, or not its to make, or its kernel does not read rows that lie apart",
         })
     }
 }

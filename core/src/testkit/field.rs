@@ -194,5 +194,6 @@ pub(super) fn mem<'m>(regions: [&'m mut [u8]; MAX_REGIONS], state: &'m mut [u8],
         state: Cell::from_mut(state).as_slice_of_cells(),
         weights,
         rounding: Rounding::default(),
+        turning: Default::default(),
     }
 }

@@ -22,5 +22,6 @@ pub(super) fn memory<'m>(arena: &'m mut [u8], weights: &'m [u8]) -> Mem<'m> {
         state: &[],
         weights,
         rounding: Rounding::default(),
+        turning: Default::default(),
     }
 }

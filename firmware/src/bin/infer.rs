@@ -108,7 +108,22 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
         if request.reset_each {
             session.reset_state();
         }
+        // Which way a kernel takes does not depend on the data, so neither does the stack; painting it costs more than a
+        // small network's run.
+        let watch_stack = run == 0;
+        // Rows are those of a new run.
+        #[cfg(feature = "rolling")]
+        session.restart();
+        #[cfg_attr(not(feature = "rolling"), allow(unused_mut))]
+        let mut of_rows = 0;
         for index in 0..usize::from(header.inputs) {
+            #[cfg(feature = "rolling")]
+            if let Some((bytes, rows)) = model.rows_of_input(index) {
+                let cost = feed(exchange, &mut session, (index, bytes, rows), (&meter, watch_stack))?;
+                of_rows += cost.instructions;
+                deepest = deepest.max(cost.stack);
+                continue;
+            }
             let input = session
                 .input_mut(index)
                 .map_err(|error| refused(exchange, During::Run, &error))?;
@@ -116,9 +131,6 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
                 .read_input(input)
                 .map_err(|error| file_failed(exchange, error))?;
         }
-        // Which way a kernel takes does not depend on the data, so neither does the stack; painting it costs more than a
-        // small network's run.
-        let watch_stack = run == 0;
         let instructions = if request.profile || next_place.is_some() {
             run_stepwise(
                 exchange,
@@ -152,7 +164,9 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
                 .write_output(output)
                 .map_err(|error| file_failed(exchange, error))?;
         }
-        exchange.record(&Record::Ran { instructions });
+        exchange.record(&Record::Ran {
+            instructions: instructions + of_rows,
+        });
     }
 
     let pieces = arenas.iter().flatten();
@@ -168,6 +182,36 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
         arena_touched: touched,
     });
     Ok(())
+}
+
+/// The largest row that is fed, in bytes.
+#[cfg(feature = "rolling")]
+const MOST_ROW: usize = 2048;
+
+/// Feeds all rows of an input, so many of so many bytes: what the runtime takes for them, and for what it makes of them.
+#[cfg(feature = "rolling")]
+#[inline(never)]
+fn feed(
+    exchange: &mut Exchange,
+    session: &mut Session<'_, '_, Linked>,
+    (index, bytes, rows): (usize, usize, usize),
+    (meter, watch_stack): (&Meter, bool),
+) -> Result<Cost, i32> {
+    let mut place = [0; MOST_ROW];
+    let mut whole = Cost {
+        instructions: 0,
+        stack: 0,
+    };
+    let row = place.get_mut(..bytes).unwrap_or_default();
+    for _ in 0..rows {
+        exchange.read_input(row).map_err(|error| file_failed(exchange, error))?;
+        let mut result = Ok(0);
+        let cost = meter.measure(watch_stack, &mut || result = session.feed_rows(index, row));
+        result.map_err(|error| refused(exchange, During::Run, &error))?;
+        whole.instructions += cost.instructions;
+        whole.stack = whole.stack.max(cost.stack);
+    }
+    Ok(whole)
 }
 
 /// A run on the core alone. Beside one with an accelerator it is not inlined, nor is it in the program that the table of stacks is made of.

@@ -118,7 +118,11 @@ fn emit_lists(
 ) -> Result<Written> {
     let own = part.ports(program);
     let ports = encode_ports(program, memory, own)?;
-    let (steps, mut kernels) = encode_steps(program, part.steps.clone(), memory)?;
+    let (steps, mut kernels, records) = encode_steps(program, part.steps.clone(), memory)?;
+    let rolling = match &memory.rolled {
+        Some(rolled) => rolled.section(&memory.offsets, &records)?,
+        None => Vec::new(),
+    };
     let mut list = Vec::new();
     if let Some(training) = training {
         let (bytes, own) = encode_list(training)?;
@@ -173,6 +177,7 @@ fn emit_lists(
         cores: cores.len(),
         tokenizer: tokenizer.len(),
         training: list.len(),
+        rolling: rolling.len(),
         state_init: program.state.initial.len(),
         state_runs,
         weights: length as usize,
@@ -180,9 +185,19 @@ fn emit_lists(
     let too_large = || Error::new(ErrorKind::DoesNotFit, "the model needs more than 4 GiB");
     header.place(lengths).ok_or_else(too_large)?;
 
-    let sections = [&ports[..], &steps, &meta, &labels, &cores, tokenizer, &list, &state];
+    let sections = [
+        &ports[..],
+        &steps,
+        &meta,
+        &labels,
+        &cores,
+        tokenizer,
+        &list,
+        &rolling,
+        &state,
+    ];
     write(file, &mut header, &sections, &constants, weights, progress)?;
-    let plan = (ports.len() + steps.len() + list.len()) as u64;
+    let plan = (ports.len() + steps.len() + list.len() + rolling.len()) as u64;
     Ok(Written {
         model: u64::from(header.total),
         weights: u64::from(length),
@@ -303,7 +318,7 @@ fn encode_list(training: Training<'_>) -> Result<(Vec<u8>, KernelSet)> {
     let Training { program, memory } = training;
     let Graph { inputs, outputs, .. } = &program.graph;
     let ports = encode_ports(program, memory, [inputs, outputs])?;
-    let (steps, kernels) = encode_steps(program, 0..program.steps.len(), memory)?;
+    let (steps, kernels, _) = encode_steps(program, 0..program.steps.len(), memory)?;
     let bytes = |ids: &[TensorId]| ids.iter().map(|&id| program.graph.tensor(id).bytes() as u32).sum();
     let [input_count, output_count] = facts::check_ports(inputs.len(), outputs.len())?;
     let head = blob::ListHead {
@@ -345,14 +360,16 @@ fn encode_ports(program: &Program, memory: &Placed, ports: [&[TensorId]; 2]) -> 
     Ok(bytes)
 }
 
-fn encode_steps(program: &Program, steps: Range<usize>, memory: &Placed) -> Result<(Vec<u8>, KernelSet)> {
-    let (mut bytes, mut kernels) = (Vec::new(), KernelSet::EMPTY);
+/// The records of steps, their kernels, and where each record begins.
+fn encode_steps(program: &Program, steps: Range<usize>, memory: &Placed) -> Result<(Vec<u8>, KernelSet, Vec<u32>)> {
+    let (mut bytes, mut kernels, mut records) = (Vec::new(), KernelSet::EMPTY, Vec::new());
     for (index, lowered) in program.steps.iter().enumerate().take(steps.end).skip(steps.start) {
         let step = lowered
             .step
             .clone()
             .map(&mut |place| memory.slot_of(program, index, place))?;
+        records.push(bytes.len() as u32);
         blob::write_step(&step, &mut bytes, &mut kernels).ok_or_else(|| Error::internal("a step does not encode"))?;
     }
-    Ok((bytes, kernels))
+    Ok((bytes, kernels, records))
 }

@@ -54,6 +54,9 @@ impl Args {
 pub(super) fn run(args: &Args) -> Result<Verdict> {
     let file = with_state(ModelFile::open(&args.model)?, args.state.as_deref())?;
     let view = file.view()?;
+    if !args.quick {
+        view.refuse_rolling("`bench` without --quick")?;
+    }
     let boards = boards_with(args, &view)?;
     let mut figures: Vec<Bench> = Vec::new();
     for board in boards {

@@ -123,6 +123,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
 fn compared(args: &Args) -> Result<Report> {
     let file = ModelFile::open(&args.model)?;
     let view = file.view()?;
+    view.refuse_rolling("`diff`")?;
     let metadata = view.metadata()?;
     let metas = &metadata.steps;
     let input = Input::open(args.reference(), "read the reference")?;

@@ -135,6 +135,7 @@ fn step_report(index: usize, step: &arenite::Step, meta: crate::metadata::StepMe
             region: match operand.place.region {
                 Slot::STATE => "state".to_string(),
                 Slot::WEIGHTS => "weights".to_string(),
+                Slot::ROLLED => "rolled".to_string(),
                 region => format!("arena{region}"),
             },
             offset: operand.place.offset,

@@ -79,6 +79,10 @@ pub(super) struct Args {
     /// Searches for a way to run the network in this region: order, overlaps, bands of rows.
     #[arg(long, value_name = "NAME=SIZE")]
     fit: Option<String>,
+    /// Takes the input row by row (`Session::feed_rows`): of it and of what is made of it, only rows that are still needed are in the arena. Alone for the
+    /// least arena, with --fit for one that fits. once: each row is fed once.
+    #[arg(long, value_name = "once", num_args = 0..=1, require_equals = true, default_missing_value = "once")]
+    stream_input: Option<StreamInput>,
     /// The largest model file. SIZE takes K, M and G.
     #[arg(long, value_name = "SIZE")]
     max_flash: Option<String>,
@@ -136,6 +140,12 @@ pub(super) struct Args {
     /// Prints the summary as JSON on stdout, and nothing else there.
     #[arg(long)]
     json: bool,
+}
+
+/// How often rows of the input can be had.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum StreamInput {
+    Once,
 }
 
 /// What a caller gives or gets.
@@ -312,6 +322,11 @@ fn options(args: Args) -> Result<Vec<Options>> {
             .expected("one of them")
             .help("--preprocess u8 says that the input is unsigned bytes"));
     }
+    if args.stream_input.is_some() && args.report.is_some() {
+        return Err(usage("--stream-input with --report".into())
+            .expected("one of them")
+            .help("the page shows whole tensors: pack it once more without --stream-input for the report"));
+    }
     if args.batch == Some(0) {
         return Err(usage("--batch 0".to_string()).expected("at least 1"));
     }
@@ -361,6 +376,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
         regions: memories,
         stream,
         fit,
+        stream_input: args.stream_input.is_some(),
         max_flash: args
             .max_flash
             .as_deref()

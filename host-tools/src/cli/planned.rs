@@ -41,7 +41,12 @@ const STREAM: &str = "set the whole input before a run; --fit and --region lower
 /// All of it. Whoever builds one takes its row away.
 const PLANNED: &[Planned] = &[
     option("--micro-batches", "training on the device", TRAIN),
-    option("--stream-input", "inputs that are fed by rows", STREAM),
+    value(
+        "--stream-input",
+        "again",
+        "inputs whose rows are read more than once",
+        "feed each row once: --stream-input",
+    ),
     option("--stream-output", "outputs that are handed out by rows", STREAM),
     value(
         "--weight-bits",

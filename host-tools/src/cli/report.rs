@@ -80,6 +80,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let files = files.map(|path| Ok((path, ModelFile::open(path)?)));
     let files = files.collect::<Result<Vec<_>>>()?;
     let views = files.iter().map(|(_, file)| file.view()).collect::<Result<Vec<_>>>()?;
+    views.iter().try_for_each(|view| view.refuse_rolling("`report`"))?;
     let mut known = Vec::new();
     for (index, ((path, file), view)) in files.iter().zip(&views).enumerate() {
         let mut summary = view.summary()?;

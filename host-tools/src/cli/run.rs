@@ -74,6 +74,9 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let model = Opened::open_with(&args.model, args.state.as_deref())?;
     let [file, last] = model.ends();
     let (first, last) = (file.view()?, last.view()?);
+    if args.profile {
+        first.refuse_rolling("`--profile`")?;
+    }
     let (inputs, outputs) = (&first.inputs, &last.outputs);
     let paths = assign(&args.output, outputs, "output")?;
     let places: Vec<Option<Output>> = paths

@@ -39,6 +39,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let print = Print::beside([&output], false)?;
     let file = ModelFile::open(&args.model)?;
     let view = file.view()?;
+    view.refuse_rolling("`trace`")?;
     if view.accelerator().is_some() {
         return Err(
             Error::unsupported("steps that an accelerator has are not counted one by one")

@@ -100,6 +100,7 @@ pub(super) fn to_2(file: &[u8]) -> Result<Vec<u8>> {
         cores: cores.len(),
         tokenizer: 0,
         training: 0,
+        rolling: 0,
         state_init: state_bytes,
         state_runs,
         weights: weights.len(),

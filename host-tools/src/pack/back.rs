@@ -9,12 +9,12 @@ use super::dump::Dump;
 use super::options::{Options, Progress};
 use crate::accelerator::Handing;
 use crate::describe::{self, explain};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::gradient::{self, Request as TrainRequest, Trained};
 use crate::graph::Graph;
 use crate::import;
 use crate::lower::{self, Preferences};
-use crate::memory::{self, Placed, Region, Request, accelerate, cores, fit, in_place, schedule};
+use crate::memory::{self, Placed, Region, Request, accelerate, cores, fit, in_place, roll, schedule};
 use crate::program::{Constants, Program};
 use crate::report::{Summary, TrainingReport};
 use crate::stage::Stage;
@@ -71,6 +71,9 @@ pub fn place(
 ) -> Result<Back> {
     let at_input = |e: crate::Error| e.in_file(&options.input);
     let request = request(options);
+    if options.stream_input {
+        return rolled(program, options, (dump, summary), progress);
+    }
     let (cuts, sums) = match options.accelerator {
         // It takes whole steps.
         Some(_) => (Vec::new(), None),
@@ -105,18 +108,29 @@ pub fn place(
         }
         None => memory::place(memory::bodies(&program, options.in_place), &request, progress).map_err(at_input)?,
         Some(separate) => {
-            let fitted = fit::fit((separate, &cuts), &request, options.fit, progress).map_err(at_input)?;
-            program = fitted.program;
-            // It may have begun anew without them.
-            if !fitted.cuts.starts_with(&cuts) {
-                summary.sums_by_rows = None;
+            match fit::fit((separate, &cuts), &request, options.fit, progress) {
+                Err(error)
+                    if error.kind() == ErrorKind::DoesNotFit && !options.explain && options.max_step.is_none() =>
+                {
+                    program = separate.clone();
+                    summary.sums_by_rows = None;
+                    rolled_to_fit(&program, options, progress).map_err(|_| at_input(error))?
+                }
+                fitted => {
+                    let fitted = fitted.map_err(at_input)?;
+                    program = fitted.program;
+                    // It may have begun anew without them.
+                    if !fitted.cuts.starts_with(&cuts) {
+                        summary.sums_by_rows = None;
+                    }
+                    explanation = options
+                        .explain
+                        .then(|| explain::explain(&program, &fitted.memory, &fitted.front, options.in_place));
+                    summary.extra_macs = fitted.extra_macs;
+                    summary.pareto = fitted.front;
+                    fitted.memory
+                }
             }
-            explanation = options
-                .explain
-                .then(|| explain::explain(&program, &fitted.memory, &fitted.front, options.in_place));
-            summary.extra_macs = fitted.extra_macs;
-            summary.pareto = fitted.front;
-            fitted.memory
         }
     };
     dump.program(Stage::Plan, &program, Some(&placed));
@@ -127,6 +141,40 @@ pub fn place(
         explanation,
         training: None,
     })
+}
+
+/// As [`place`], with the first steps made row by row of an input that is fed by rows.
+fn rolled(
+    program: Program,
+    options: &Options,
+    (dump, summary): (&mut Dump, &mut Summary),
+    progress: &mut Progress<'_>,
+) -> Result<Back> {
+    dump.program(Stage::Schedule, &program, None);
+    let fed: Vec<usize> = (0..program.graph.inputs.len()).collect();
+    let placed = roll::roll(&program, &fed, &to_fit(options), progress).map_err(|e| e.in_file(&options.input))?;
+    dump.program(Stage::Plan, &program, Some(&placed));
+    describe::add_program(summary, &program, &placed);
+    Ok(Back {
+        program,
+        placed,
+        explanation: None,
+        training: None,
+    })
+}
+
+/// Places of steps that roll over inputs that are whole, where no cut fits: nothing is computed twice.
+fn rolled_to_fit(program: &Program, options: &Options, progress: &mut Progress<'_>) -> Result<Placed> {
+    roll::roll(program, &[], &to_fit(options), progress)
+}
+
+/// The request with the one region as large as `--fit` says.
+fn to_fit(options: &Options) -> Request {
+    let mut request = request(options);
+    if let (Some(capacity), [region]) = (options.fit, &mut request.regions[..]) {
+        region.size = Some(region.size.map_or(capacity, |size| size.min(capacity)));
+    }
+    request
 }
 
 /// Lowers, orders and places the steps of training beside those of inference, `back`; `summary` hears of it.

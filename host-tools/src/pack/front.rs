@@ -241,6 +241,7 @@ fn measured(
     let options = Options {
         explain: false,
         fit: None,
+        stream_input: false,
         dump_after: None,
         ..options.clone()
     };

@@ -48,6 +48,7 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
     refuse_inputs(&output, options)?;
     options.refuse_beside_cores()?;
     options.refuse_beside_training()?;
+    options.refuse_beside_rolling()?;
     // Whole first, in any case.
     let flash = options.stream.as_ref();
     if flash.is_some() {

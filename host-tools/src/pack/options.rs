@@ -47,6 +47,8 @@ pub struct Options {
     pub stream: Option<Streamed>,
     /// The arena must fit this many bytes: order, overlaps and bands are searched for it.
     pub fit: Option<u64>,
+    /// The input is taken row by row, and the first steps roll.
+    pub stream_input: bool,
     /// The file must not be larger than this.
     pub max_flash: Option<u64>,
     /// What a step may cost, in terms of [`arenite::Cost::total`]: longer ones are split by rows of their output.
@@ -142,6 +144,7 @@ impl Options {
             regions: Vec::new(),
             stream: None,
             fit: None,
+            stream_input: false,
             max_flash: None,
             max_step: None,
             cores: 1,
@@ -218,6 +221,29 @@ impl Options {
 }
 
 impl Options {
+    /// Refuses what does not go with steps that roll.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`].
+    pub(super) fn refuse_beside_rolling(&self) -> Result<()> {
+        let beside = [
+            (self.cores > 1, "--cores"),
+            (self.accelerator.is_some(), "--accelerator"),
+            (self.stream.is_some(), "--region NAME=SIZE:stream"),
+            (self.max_step.is_some(), "--max-step"),
+            (self.explain, "--explain"),
+            (self.train.is_some(), "--train"),
+            (self.winograd, "--winograd"),
+            (self.self_test.is_some(), "--self-test"),
+        ];
+        match beside.into_iter().find(|&(given, _)| given && self.stream_input) {
+            None => Ok(()),
+            Some((_, option)) => Err(Error::new(ErrorKind::Usage, format!("--stream-input with {option}"))
+                .expected("one of them")
+                .help("rows are made on one core, in one memory: leave one of the options out")),
+        }
+    }
+
     /// Refuses what does not go with steps of training.
     ///
     /// # Errors

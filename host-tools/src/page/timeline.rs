@@ -53,7 +53,7 @@ pub(super) fn blocks(steps: &[PageStep], ports: &[PagePort]) -> Vec<Block> {
             }
         }
     };
-    let in_arena = |place: Slot| place.region != Slot::WEIGHTS && place.region != Slot::STATE;
+    let in_arena = |place: Slot| place.region < Slot::STATE;
     let last = steps.len().saturating_sub(1);
     for port in ports.iter().filter(|port| in_arena(port.place)) {
         touch(port.owner, port.place, port.bytes, if port.output { last } else { 0 });

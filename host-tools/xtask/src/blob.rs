@@ -200,6 +200,7 @@ impl Blob {
             cores: self.cores.len(),
             tokenizer: 0,
             training: 0,
+            rolling: 0,
             weights: self.weights.len(),
         };
         header.place(lengths).expect("a small file");

@@ -59,6 +59,7 @@ fn every_error_has_its_cause() {
         Fault::Reach,
         Fault::Handed,
         Fault::Commands,
+        Fault::Rows,
     ];
     let accelerator = [
         AcceleratorFault::Name,
@@ -134,6 +135,23 @@ fn every_error_has_its_cause() {
             count: 1,
         },
         RunError::Cores { needed: 2, given: 1 },
+        RunError::RowSize {
+            input: index,
+            needed: 2,
+            given: 1,
+        },
+        RunError::RowsOver {
+            input: index,
+            left: 1,
+            given: 2,
+        },
+        RunError::RowsMissing {
+            input: index,
+            fed: 1,
+            needed: 2,
+        },
+        RunError::FedByRows { input: index },
+        RunError::NotByRows { input: index },
     ];
     let verify = [
         VerifyError::NotSigned,

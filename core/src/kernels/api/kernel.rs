@@ -4,6 +4,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::arena::{Mem, Slot};
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::Rolls;
 use crate::ops::fault::Fault;
 use crate::ops::operator::{Needs, Operator};
 use crate::ops::position::OutOfRange;
@@ -18,6 +20,10 @@ pub trait Kernel {
         let _ = op;
         true
     }
+
+    /// Whether it makes single rows of tensors that roll.
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::No;
 
     /// The scratch and packed weights that it wants; plain arithmetic, the host calls the same function.
     fn needs(op: &Self::Op) -> Needs {

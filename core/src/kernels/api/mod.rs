@@ -4,4 +4,6 @@
 pub mod candidate;
 pub mod kernel;
 pub(in crate::kernels) mod overlap;
+#[cfg(feature = "rolling")]
+pub mod turn;
 pub(in crate::kernels) mod weight;

@@ -50,14 +50,14 @@ fn check_overlaps(step: &dyn Operands, index: usize, operand: &Operand) -> Resul
 
 /// Whether the output may overlap a read operand as it does.
 #[inline(never)]
-fn may_overlap(step: &dyn Operands, output: &Operand, index: usize, other: &Operand) -> bool {
+pub(super) fn may_overlap(step: &dyn Operands, output: &Operand, index: usize, other: &Operand) -> bool {
     let behind = i64::from(other.place.offset) - i64::from(output.place.offset);
     step.distance(index).is_some_and(|distance| distance <= behind)
         || (output.place == other.place && step.in_place(index))
 }
 
 #[inline(never)]
-fn check_operand(operand: &Operand, bounds: &Bounds<'_>) -> Result<(), Fault> {
+pub(super) fn check_operand(operand: &Operand, bounds: &Bounds<'_>) -> Result<(), Fault> {
     let Operand {
         access,
         place,
@@ -92,7 +92,7 @@ fn check_operand(operand: &Operand, bounds: &Bounds<'_>) -> Result<(), Fault> {
     }
 }
 
-fn overlap(a: &Operand, b: &Operand) -> bool {
+pub(super) fn overlap(a: &Operand, b: &Operand) -> bool {
     a.place.region == b.place.region
         && a.bytes > 0
         && b.bytes > 0

@@ -359,6 +359,7 @@ mod tests {
             state: &[],
             weights: &constants.0,
             rounding: Rounding::default(),
+            turning: Default::default(),
         };
         K::run(&op, &mem).unwrap();
         arena.0[output..][..op.window.output_len().unwrap() as usize].to_vec()

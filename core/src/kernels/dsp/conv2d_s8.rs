@@ -12,29 +12,35 @@
 //! and 2, then 1 and 3, of a word, so the whole words of the runs come first, each giving the pairs (0, 2) and (1, 3); then the bytes that are
 //! left over at the runs' ends, in order, two by two, the last one perhaps with nothing.
 
-use core::ops::RangeInclusive;
+use core::mem::MaybeUninit;
 
+use super::channel::Channel;
 use super::channel_record;
 use super::conv2d_s8_loops::{ConvBlockArgs, Loops, Separate};
 use super::conv2d_s8_pieces as pieces;
-use super::im2col_s16::{widen_columns, widen_known_columns, widen_pixel};
+use super::im2col_s16::{runs_of, widen_columns, widen_known_columns, widen_pixel, widen_runs};
 use super::im2col_s16_loops::{Im2col4Args, widen_4};
-use super::requantize::{SHIFT, Short};
+use super::requantize::SHIFT;
+#[cfg(feature = "rolling")]
+use super::rows::Apart;
+use super::rows::{Rows, Whole};
 use super::staged_output;
 pub use super::windows::pixels_alone;
 use super::windows::{Geometry, Layout, pointwise_pixels};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
+#[cfg(feature = "rolling")]
+use crate::arena::Slot;
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::api::kernel::Kernel;
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::Rolls;
 use crate::kernels::isa::dsp::sxtb16;
-use crate::kernels::primitives::requantize::steps::Requantize;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
 use crate::ops::packed_conv2d::{Form, PackedConv2dS8};
-use crate::quant::Multiplier;
 
 /// int8, one group.
 #[derive(Debug)]
@@ -42,6 +48,9 @@ pub struct S8;
 
 impl Kernel for S8 {
     type Op = PackedConv2dS8;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Rows;
 
     // A function by itself, so that a load takes no stack for what it has of windows.
     #[inline(never)]
@@ -131,6 +140,18 @@ pub(super) fn run<L: Loops>(
     share: u32,
     pieces: u32,
 ) -> Option<()> {
+    #[cfg(feature = "rolling")]
+    if op.input.region == Slot::ROLLED && share == 0 && pointwise_pixels(&op.window).is_some() {
+        let pairs = u32::from(op.window.input[2]).div_ceil(2);
+        let stream = stream_words(pairs).checked_mul(u32::from(op.window.output[2]).div_ceil(2))?;
+        return pieces::row_of_points::<L>(op, mem, stream.checked_mul(4)?);
+    }
+    #[cfg(feature = "rolling")]
+    if op.input.region == Slot::ROLLED {
+        let mut rows = Apart::none();
+        let input = rows.find(mem, op.input, &op.window)?;
+        return run_at::<L, _>((op, &Geometry::of(op)), mem, (input, &rows), needs, share, pieces);
+    }
     run_with::<L>((op, &Geometry::of(op)), mem, needs, share, pieces)
 }
 
@@ -143,20 +164,32 @@ fn run_with<L: Loops>(
     share: u32,
     pieces: u32,
 ) -> Option<()> {
+    let input = mem.src::<i8>(op.input, op.window.input_len()?)?.as_ptr();
+    run_at::<L, _>((op, g), mem, (input, &Whole), needs, share, pieces)
+}
+
+/// As [`run_with`], of an input that is there, whose rows begin where the second one says.
+#[inline(always)]
+fn run_at<L: Loops, R: Rows>(
+    (op, g): (&PackedConv2dS8, &Geometry),
+    mem: &Mem<'_>,
+    input: (*const i8, &R),
+    needs: impl Fn(&Geometry) -> Needs,
+    share: u32,
+    pieces: u32,
+) -> Option<()> {
     let needs = needs(g);
-    let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
     let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
     let weights = mem.weights::<u32>(op.weights, needs.weights / 4)?;
     let scratch = mem.dst::<u32>(op.scratch, needs.scratch / 4)?;
-    let (input, output) = (input.as_ptr(), output.as_mut_ptr());
     // SAFETY: input and output were taken with the window's lengths, weights and scratch with those of `needs`, which `convolve` asks for.
     unsafe {
-        convolve::<L>(
+        convolve::<L, R>(
             g,
             op.form,
             input,
             weights.as_ptr(),
-            output,
+            output.as_mut_ptr(),
             scratch.as_mut_ptr(),
             (share, pieces),
         )
@@ -298,56 +331,16 @@ pub(super) fn bound(op: &PackedConv2dS8, [four, one]: [u64; 2]) -> u64 {
     requantising + macs * if pixels < 4 { one } else { four } / 16
 }
 
-/// A channel's reference arithmetic, and the accumulators that its weights allow.
-pub(super) struct Channel {
-    /// With the zero-point correction.
-    pub bias: i64,
-    pub requantize: Requantize,
-    pub range: (i64, i64),
-}
-
-impl Channel {
-    pub(super) fn new<P>(
-        op: &Conv2dS8<P>,
-        weights: impl Iterator<Item = i8>,
-        [bias, mantissa, shift]: [i32; 3],
-    ) -> Self {
-        let mut bias = i64::from(bias);
-        let (mut least, mut largest) = (0, 0);
-        for w in weights.map(i64::from) {
-            bias -= w * i64::from(op.input_zero_point);
-            least += (w * 127).min(w * -128);
-            largest += (w * 127).max(w * -128);
-        }
-        let requantize = Requantize {
-            multiplier: Multiplier {
-                mantissa,
-                shift: shift as i8,
-            },
-            zero_point: i32::from(op.output_zero_point),
-            clamp: op.clamp.map(i32::from),
-        };
-        Self {
-            bias,
-            requantize,
-            range: (bias + least, bias + largest),
-        }
-    }
-
-    pub(super) fn short(&self, shift: u32, k: RangeInclusive<u32>, signed: bool) -> Option<Short> {
-        Short::find(&self.requantize, self.range, shift, k, signed)
-    }
-}
-
 /// The whole step.
 ///
 /// # Safety
-/// `input` and `output` are readable and writable for the window's lengths, `stream` and `scratch` for what `needs` says; `scratch` overlaps neither.
+/// `output` is writable for the window's length, `input` readable in all rows of it, which begin where the second one says; `stream` and `scratch` are what
+/// `needs` says; `scratch` overlaps neither.
 #[inline(always)]
-unsafe fn convolve<L: Loops>(
+unsafe fn convolve<L: Loops, R: Rows>(
     g: &Geometry,
     form: Form,
-    input: *const i8,
+    (input, lines): (*const i8, &R),
     stream: *const u32,
     output: *mut i8,
     scratch: *mut u32,
@@ -428,11 +421,19 @@ unsafe fn convolve<L: Loops>(
                     .wrapping_add(g.runs * g.words * 8)
                     .cast::<i16>()
                     .wrapping_add(tail / 2 * 8 + tail % 2);
-                let top = top + (rows.start * g.dilation[0]) as isize;
-                let mut first = image.wrapping_offset(top * g.row as isize + column * g.input[2] as isize);
+                let line = |row: usize| lines.offset(top + (row * g.dilation[0]) as isize, g.row);
+                let mut first = image.wrapping_offset(column * g.input[2] as isize);
+                let mut room = [const { MaybeUninit::uninit() }; _];
+                let runs = R::ARE_APART.then(|| runs_of(&windows, rows.clone().map(line), &mut room));
                 for _ in 0..pixels / 4 {
                     // SAFETY: `rows` are the window's rows inside the image, and the columns of these pixels' windows are all inside.
-                    unsafe { widen_4(&windows, first) };
+                    unsafe {
+                        if let Some(runs) = runs {
+                            widen_runs(&mut windows, first, runs);
+                        } else {
+                            widen_4(&windows, first.wrapping_offset(line(rows.start)));
+                        }
+                    }
                     emit(4);
                     first = first.wrapping_add(4 * windows.step);
                 }
@@ -445,12 +446,12 @@ unsafe fn convolve<L: Loops>(
                     unsafe {
                         if has(pieces::COLUMNS) && (!has(pieces::PIXELS) || g.shares_words(column)) {
                             if pieces == u32::MAX {
-                                widen_columns(g, scratch.add(pixel), pixels, image, top, column);
+                                widen_columns(g, scratch.add(pixel), pixels, (image, lines), (top, column));
                             } else {
-                                widen_known_columns(g, scratch.add(pixel), pixels, image, top, column);
+                                widen_known_columns(g, scratch.add(pixel), pixels, (image, lines), (top, column));
                             }
                         } else {
-                            widen_pixel(g, scratch.add(pixel), pixels, image, top, column);
+                            widen_pixel(g, scratch.add(pixel), pixels, (image, lines), (top, column));
                         }
                     }
                     x += 1;

@@ -11,7 +11,8 @@
 //! **The stream** is that of [`super::conv2d_s8`], but for: halves `256 w1 + w0`; the second bias, which is `256 b1 + b0`; and the second record, whose
 //! `k` is less by 8. An odd last channel has weights of zero beside it.
 
-use super::conv2d_s8::{Channel, Plain};
+use super::channel::Channel;
+use super::conv2d_s8::Plain;
 use super::conv2d_s8_paired_loops::Paired;
 use super::requantize::PAIRS_SHIFT;
 use super::{channel_record, conv2d_s8};
@@ -22,6 +23,8 @@ use crate::blocks::blocks;
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::api::kernel::Kernel;
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::Rolls;
 use crate::kernels::isa::dsp::usada8;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
@@ -45,6 +48,9 @@ pub struct S8;
 
 impl Kernel for S8 {
     type Op = PackedConv2dS8;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Rows;
 
     fn needs(op: &PackedConv2dS8) -> Needs {
         conv2d_s8::S8::needs(op)

@@ -2,12 +2,18 @@
 
 use super::conv2d_s8_loops::{ConvBlockArgs, Loops};
 use super::im2col_s16::widen;
+#[cfg(feature = "rolling")]
+use super::im2col_s16_loops::{Im2col4Args, widen_4};
 use super::staged_output::copy;
+#[cfg(feature = "rolling")]
+use super::staged_output::unstage;
 use super::windows::staged_stride;
 #[cfg(any(test, packing))]
 use super::windows::{Geometry, pointwise_pixels};
 use crate::arena::Mem;
 use crate::ops::packed_conv2d::PackedConv2dS8;
+#[cfg(feature = "rolling")]
+use crate::ops::window::three;
 
 /// Blocks of four pixels.
 pub(super) const FOUR: u32 = 1;
@@ -126,6 +132,71 @@ pub(super) fn points<L: Loops>(
             }
         }
         (from, to) = (from.wrapping_add(inputs), to.wrapping_add(outputs));
+    }
+    Some(())
+}
+
+/// A row of a tensor that rolls, without a window: four pixels at a time, then single ones. `stream`: bytes of the weights.
+#[cfg(feature = "rolling")]
+#[inline(always)]
+pub(super) fn row_of_points<L: Loops>(op: &PackedConv2dS8, mem: &Mem<'_>, stream: u32) -> Option<()> {
+    let [_, pixels, inputs] = three::<_, usize>(op.window.input);
+    let outputs = usize::from(op.window.output[2]);
+    let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
+    let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
+    let weights = mem.weights::<u32>(op.weights, stream / 4)?;
+    let pairs = inputs.div_ceil(2).next_multiple_of(L::PAIRS);
+    let staged = staged_stride(outputs as u32) as usize;
+    let lanes = if pixels < 4 { 1 } else { 4 };
+    let scratch = mem
+        .dst::<u32>(op.scratch, (pairs * lanes + staged) as u32)?
+        .as_mut_ptr();
+    let stage = scratch.wrapping_add(pairs * lanes).cast::<i8>();
+    let stride = if staged > 0 { staged } else { outputs };
+    let windows = Im2col4Args {
+        to: scratch,
+        step: inputs,
+        words: inputs / 4,
+        runs: 1,
+        gap: 0,
+        tail: inputs % 4,
+        tails: scratch.wrapping_add(inputs / 4 * 8).cast(),
+    };
+    let mut block = ConvBlockArgs {
+        out: stage,
+        stride,
+        stride3: 3 * stride,
+        out_end: stage,
+        x: scratch,
+        x_end: scratch.wrapping_add(pairs * 4),
+        weights: weights.as_ptr(),
+        pairs,
+        form: op.form as usize,
+        share: 0,
+        groups: stage.wrapping_add(staged * 4).cast(),
+    };
+    let (mut from, mut to) = (input.as_ptr(), output.as_mut_ptr());
+    let mut left = pixels;
+    while left > 0 {
+        let pixels = if left < 4 { 1 } else { 4 };
+        block.out = if staged > 0 { stage } else { to };
+        block.out_end = block.out.wrapping_add(stride);
+        // SAFETY: `pixels` of the input from `from` on, which become `pairs * pixels` words of scratch; the stream of all channels; as many pixels of the
+        // output from `to` on, or of the stage, which has one more channel.
+        unsafe {
+            if pixels == 4 {
+                widen_4(&windows, from);
+                L::mac_4x2(&block);
+            } else {
+                widen(from, scratch, inputs);
+                L::mac_1x2(&block);
+            }
+            if staged > 0 {
+                unstage(stage, to, outputs, pixels);
+            }
+        }
+        left -= pixels;
+        (from, to) = (from.wrapping_add(pixels * inputs), to.wrapping_add(pixels * outputs));
     }
     Some(())
 }

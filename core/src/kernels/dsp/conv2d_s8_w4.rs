@@ -12,7 +12,8 @@
 //! b, d; two records (`channel_record.rs`), the second one's `k` less by 4. An activation that is not there has weights of zero, and so has a channel beside an
 //! odd last one.
 
-use super::conv2d_s8::{Channel, Plain};
+use super::channel::Channel;
+use super::conv2d_s8::Plain;
 use super::conv2d_s8_w4_loops::W4Loops;
 use super::requantize::PAIRS_SHIFT;
 use super::windows::{Layout, lanes, staged_stride};

@@ -9,17 +9,24 @@
 //! of both taps' weights in 16 bits; for an odd last tap two words, channels 0 and 2, then 1 and 3; four records (`channel_record.rs`), or,
 //! where the pre-shift is folded into the weights and biases ([`Form::Folded`]), four pairs `m, c`.
 
-use super::conv2d_s8::Channel;
+use super::channel::Channel;
 use super::dwconv_s8_loops::{DwconvRunArgs, tap};
 use super::requantize::{FOLDED_SHIFT, SHIFT, Short};
+#[cfg(feature = "rolling")]
+use super::rows::Apart;
+use super::rows::{Rows, Whole};
 use super::{channel_record, dwconv_s8_loops as loops};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
+#[cfg(feature = "rolling")]
+use crate::arena::Slot;
 use crate::blocks::{blocks, last};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::api::kernel::Kernel;
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::Rolls;
 use crate::kernels::isa::dsp::halves;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
@@ -32,6 +39,9 @@ pub struct S8;
 
 impl Kernel for S8 {
     type Op = PackedConv2dS8;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Rows;
 
     fn needs(op: &PackedConv2dS8) -> Needs {
         let window = &op.window;
@@ -73,7 +83,11 @@ impl Kernel for S8 {
     }
 
     fn run(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
-        run(op, Self::needs(op), mem, convolve)
+        #[cfg(feature = "rolling")]
+        if op.input.region == Slot::ROLLED {
+            return run_row(op, mem);
+        }
+        run(op, Self::needs(op), mem, convolve_whole)
     }
 }
 
@@ -90,6 +104,20 @@ pub(super) fn run(op: &PackedConv2dS8, needs: Needs, mem: &Mem<'_>, convolve: Co
     let (input, output) = (input.as_ptr(), output.as_mut_ptr());
     // SAFETY: input and output were taken with the window's lengths, weights and scratch with those of `needs`, which `convolve` asks for.
     unsafe { convolve(op, input, weights.as_ptr(), output, scratch.as_mut_ptr()) };
+    Some(())
+}
+
+/// One row of a tensor that rolls.
+#[cfg(feature = "rolling")]
+fn run_row(op: &PackedConv2dS8, mem: &Mem<'_>) -> Option<()> {
+    let needs = S8::needs(op);
+    let mut rows = Apart::none();
+    let input = rows.find(mem, op.input, &op.window)?;
+    let output = mem.dst::<i8>(op.output, op.window.output_len()?)?.as_mut_ptr();
+    let weights = mem.weights::<u32>(op.weights, needs.weights / 4)?;
+    let scratch = mem.dst::<u32>(op.scratch, needs.scratch / 4)?;
+    // SAFETY: `rows` are those of the input, as long as a row; the others were taken with the lengths of the window and of `needs`.
+    unsafe { convolve(op, input, &rows, weights.as_ptr(), output, scratch.as_mut_ptr()) };
     Some(())
 }
 
@@ -238,7 +266,30 @@ pub(super) fn quad_words(window: &Window2d, form: Form) -> u32 {
 ///
 /// # Safety
 /// `input` and `output` are readable and writable for the window's lengths, `stream` and `scratch` for what `needs` says; `scratch` overlaps neither.
-unsafe fn convolve(op: &PackedConv2dS8, input: *const i8, stream: *const u32, output: *mut i8, scratch: *mut u32) {
+unsafe fn convolve_whole(
+    op: &PackedConv2dS8,
+    input: *const i8,
+    stream: *const u32,
+    output: *mut i8,
+    scratch: *mut u32,
+) {
+    // SAFETY: all rows of the input lie one behind the other from `input` on; the rest is this function's contract.
+    unsafe { convolve(op, input, &Whole, stream, output, scratch) };
+}
+
+/// The step, of rows that begin where `lines` says.
+///
+/// # Safety
+/// As for [`convolve_whole`]; each row of the input is readable from where `lines` says on, seen from `input`.
+#[inline(always)]
+unsafe fn convolve<R: Rows>(
+    op: &PackedConv2dS8,
+    input: *const i8,
+    lines: &R,
+    stream: *const u32,
+    output: *mut i8,
+    scratch: *mut u32,
+) {
     let window = &op.window;
     let [in_height, in_width, channels] = three::<_, usize>(window.input);
     let [height, width, _] = three::<_, usize>(window.output);
@@ -279,7 +330,7 @@ unsafe fn convolve(op: &PackedConv2dS8, input: *const i8, stream: *const u32, ou
                 let mut line = top;
                 for _ in 0..rows {
                     let line_inside = (line as usize) < in_height;
-                    let mut offset = line * row as isize + left * channels as isize;
+                    let mut offset = lines.offset(line, row) + left * channels as isize;
                     let mut column = left;
                     for _ in 0..columns {
                         let inside = whole || (line_inside && (column as usize) < in_width);

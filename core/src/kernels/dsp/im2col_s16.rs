@@ -1,7 +1,12 @@
 //! Windows that may reach over the borders, one pixel at a time, and pixels without a window: bytes to pairs of 16 bits.
 
+use core::mem::MaybeUninit;
+
+use super::im2col_s16_loops::{Im2col4Args, widen_4};
+use super::rows::Rows;
 use super::windows::Geometry;
 use crate::kernels::isa::dsp::{halves, sxtb16, sxtb16_ror8};
+use crate::rolled::MAX_TURN_ROWS;
 
 /// Widens activations to pairs, in the order of [`super::windows::Layout::pair`]; a missing last one is 0.
 ///
@@ -30,19 +35,72 @@ pub(super) unsafe fn widen(src: *const i8, dst: *mut u32, len: usize) {
     }
 }
 
+/// A run of the windows of four pixels: where it begins, and where its pairs go.
+#[derive(Clone, Copy)]
+pub(super) struct Run {
+    line: isize,
+    to: *mut u32,
+    tails: *mut i16,
+}
+
+/// The runs of windows that begin where `lines` say, at most as many as there is room for.
+#[inline(always)]
+pub(super) fn runs_of<'a>(
+    windows: &Im2col4Args,
+    lines: impl Iterator<Item = isize>,
+    room: &'a mut [MaybeUninit<Run>; MAX_TURN_ROWS],
+) -> &'a [Run] {
+    let mut at = usize::from(windows.tails.addr() & 2 != 0);
+    let tails = windows.tails.wrapping_sub(at);
+    let mut count = 0;
+    for (run, line) in room.iter_mut().zip(lines) {
+        run.write(Run {
+            line,
+            to: windows.to.wrapping_add(count * windows.words * 8),
+            // Two halves of a pair are neighbours; the next pair is behind those of the other pixels.
+            tails: tails.wrapping_add(at / 2 * 8 + at % 2),
+        });
+        at += windows.tail;
+        count += 1;
+    }
+    let written = room.get(..count).unwrap_or_default();
+    // SAFETY: the loop wrote the first `count`.
+    unsafe { written.assume_init_ref() }
+}
+
+/// [`widen_4`] of these runs, seen from `first`. Of `windows` it leaves the last one.
+///
+/// # Safety
+/// As for [`widen_4`] with each of the runs alone.
+#[inline(always)]
+pub(super) unsafe fn widen_runs(windows: &mut Im2col4Args, first: *const i8, runs: &[Run]) {
+    windows.runs = 1;
+    for run in runs {
+        (windows.to, windows.tails) = (run.to, run.tails);
+        // SAFETY: a run of four pixels at its place, and its own part of the pairs (fn docs).
+        unsafe { widen_4(windows, first.wrapping_offset(run.line)) };
+    }
+}
+
 /// Widens one window, which may reach over the borders, into pairs `step` words apart.
 ///
 /// # Safety
-/// `image` is readable, `dst` writable for the pairs; `top` and `left` are the window's first row and column.
+/// `image` is readable in the rows that begin where `lines` says, `dst` writable for the pairs; `top` and `left` are the window's first row and column.
 #[inline(never)]
-pub(super) unsafe fn widen_pixel(g: &Geometry, dst: *mut u32, step: usize, image: *const i8, top: isize, left: isize) {
+pub(super) unsafe fn widen_pixel<R: Rows>(
+    g: &Geometry,
+    dst: *mut u32,
+    step: usize,
+    (image, lines): (*const i8, &R),
+    (top, left): (isize, isize),
+) {
     let channels = g.input[2];
     let mut lane = Lane::new(g, dst, step);
     let columns_inside = left >= 0 && left as usize + g.kernel[1] <= g.input[1];
     let mut y = top;
     for _ in 0..g.kernel[0] {
         let row = (y as usize) < g.input[0];
-        let line = image.wrapping_offset(y * g.row as isize);
+        let line = image.wrapping_offset(lines.offset(y, g.row));
         let at = |x: isize| line.wrapping_offset(x * channels as isize);
         // SAFETY: `row` and the columns are compared: bytes outside of the image are not read; `dst` takes all pairs (fn docs).
         unsafe {
@@ -64,19 +122,18 @@ pub(super) unsafe fn widen_pixel(g: &Geometry, dst: *mut u32, step: usize, image
 /// Widens one window as [`widen_pixel`] does, but word by word, each in all rows: what of it lies inside the columns is the same in all of them.
 ///
 /// # Safety
-/// 1. The rows and columns of the window at `top` and `left` that lie inside the image are readable from `image` on.
+/// 1. The rows and columns of the window at `top` and `left` that lie inside the image are readable from where `lines` says on, seen from `image`.
 /// 2. `dst` takes the window's pairs, `step` words apart.
 #[inline(never)]
-pub(super) unsafe fn widen_columns(
+pub(super) unsafe fn widen_columns<R: Rows>(
     g: &Geometry,
     dst: *mut u32,
     step: usize,
-    image: *const i8,
-    top: isize,
-    left: isize,
+    image: (*const i8, &R),
+    corner: (isize, isize),
 ) {
     // SAFETY: the image inside and the pairs at `dst` are those of this function (points 1 and 2).
-    unsafe { widen_known_columns(g, dst, step, image, top, left) }
+    unsafe { widen_known_columns(g, dst, step, image, corner) }
 }
 
 /// [`widen_columns`] of a geometry that is a constant, or where it is called once.
@@ -84,17 +141,20 @@ pub(super) unsafe fn widen_columns(
 /// # Safety
 /// That of [`widen_columns`].
 #[inline(always)]
-pub(super) unsafe fn widen_known_columns(
+pub(super) unsafe fn widen_known_columns<R: Rows>(
     g: &Geometry,
     dst: *mut u32,
     step: usize,
-    image: *const i8,
-    top: isize,
-    left: isize,
+    (image, lines): (*const i8, &R),
+    (top, left): (isize, isize),
 ) {
     let mut lane = Lane::new(g, dst, step);
     let channels = g.input[2] as isize;
-    let first = image.wrapping_offset(top * g.row as isize + left * channels);
+    // The window's first column in one of its rows.
+    let line_of = |row: usize| {
+        let y = top + (row * g.dilation[0]) as isize;
+        image.wrapping_offset(lines.offset(y, g.row) + left * channels)
+    };
     let line = g.dilation[0] * g.row;
     // Bytes of a row of the window that lie inside.
     let (from, to) = (-left * channels, (g.input[1] as isize - left) * channels);
@@ -115,7 +175,7 @@ pub(super) unsafe fn widen_known_columns(
             step,
             next: g.words * 2 * step,
             rows: [rows.start, rows.len(), g.kernel[0] - rows.end],
-            src: first.wrapping_offset(at + (rows.start * line) as isize),
+            src: line_of(rows.start).wrapping_offset(at),
             line,
             up: up & 31,
             down: down & 31,
@@ -123,7 +183,21 @@ pub(super) unsafe fn widen_known_columns(
             outside: sxtb16(outside),
         };
         // SAFETY: `src` is inside the image for the rows inside (point 1); the pairs of the word lie in `dst` for all rows (point 2).
-        unsafe { widen_column(&column) };
+        unsafe {
+            if !R::ARE_APART {
+                widen_column(&column);
+            } else {
+                // A row at a time: each by itself is inside, above or below.
+                for row in 0..g.kernel[0] {
+                    widen_column(&Column {
+                        to: column.to.wrapping_add(row * column.next),
+                        rows: if rows.contains(&row) { [0, 1, 0] } else { [1, 0, 0] },
+                        src: line_of(row).wrapping_offset(at),
+                        ..column
+                    });
+                }
+            }
+        };
     }
     // Bytes that are in no such word: those left over, and all of rows of fewer than four.
     let bytes = if g.row < 4 { 0 } else { g.words * 4 };
@@ -132,11 +206,7 @@ pub(super) unsafe fn widen_known_columns(
             let inside = inside.contains(&row) && (from..to).contains(&(i as isize));
             // SAFETY: with `inside`, byte `i` of the row lies in the image (point 1); its half of a pair lies in `dst` (point 2).
             unsafe {
-                let byte = if inside {
-                    *first.add(row * line + i)
-                } else {
-                    g.zero_point
-                };
+                let byte = if inside { *line_of(row).add(i) } else { g.zero_point };
                 if i >= g.words * 4 {
                     lane.tail(byte);
                 } else {

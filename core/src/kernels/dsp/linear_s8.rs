@@ -11,8 +11,9 @@
 //! added to sums in scratch. No tile's sums leave 24 bits. The stream: a record for each channel, an odd last one's twice; the biases; and for each tile, for
 //! every two channels, its words.
 
+use super::channel::Channel;
 use super::channel_record::WORDS;
-use super::conv2d_s8::{Channel, Plain};
+use super::conv2d_s8::Plain;
 use super::conv2d_s8_paired::{half, sums_fit};
 use super::im2col_s16::widen;
 use super::linear_s8_loops::{LinearS8Args, multiply};

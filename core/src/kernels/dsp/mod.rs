@@ -6,6 +6,7 @@
 //! for ARMv8-M do not turn the extension on, and every instruction used is the same on ARMv7E-M.
 
 pub mod add_s8_linear;
+mod channel;
 mod channel_record;
 pub mod conv2d_s8;
 mod conv2d_s8_loops;
@@ -26,6 +27,7 @@ pub mod linear_s8;
 mod linear_s8_loops;
 pub mod pool2d_s8;
 pub mod requantize;
+mod rows;
 mod staged_output;
 pub mod svdf_s8;
 #[cfg(test)]

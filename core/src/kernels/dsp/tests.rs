@@ -44,6 +44,7 @@ fn run<K: Kernel>(op: &K::Op, arena: &mut [u128], weights: &mut [u128]) {
         state: &[],
         weights: bytes_mut(weights),
         rounding: Rounding::default(),
+        turning: Default::default(),
     };
     K::run(op, &mem).unwrap();
 }

@@ -75,6 +75,7 @@ fn run_at<K: Kernel<Op = Conv2dF32>>(
         state: &[],
         weights,
         rounding: Rounding::default(),
+        turning: Default::default(),
     };
     K::run(&op, &mem).unwrap();
     arena[output..output + outputs].to_vec()

@@ -49,6 +49,7 @@ fn mem<'a>(arena: &'a [Cell<u8>], weights: &'a [u8]) -> Mem<'a> {
         state: &[],
         weights,
         rounding: Rounding::default(),
+        turning: Default::default(),
     }
 }
 

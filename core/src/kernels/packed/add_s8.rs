@@ -13,6 +13,8 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::api::kernel::Kernel;
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::Rolls;
 use crate::kernels::portable::elementwise_s8_s16::Binary;
 use crate::kernels::primitives::binary_s8::ProductS8;
 use crate::kernels::primitives::broadcast_rows::walk;
@@ -27,6 +29,9 @@ pub struct S8;
 
 impl Kernel for S8 {
     type Op = BinaryInt;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Row;
 
     fn distance(op: &BinaryInt, index: usize) -> Option<i64> {
         Binary::distance(op, index)

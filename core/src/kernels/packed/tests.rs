@@ -90,6 +90,7 @@ impl Layer {
             state: &[],
             weights: bytes(&constants),
             rounding: Rounding::default(),
+            turning: Default::default(),
         };
         let ran = K::run(&op, &mem);
         assert!(
@@ -776,6 +777,7 @@ mod wrappers {
             state: &[],
             weights: &[],
             rounding: Rounding::default(),
+            turning: Default::default(),
         };
         K::run(op, &mem)?;
         Some(arena.iter().map(Cell::get).collect())

@@ -1,13 +1,19 @@
 //! Convolution straight from the formula of [`crate::ops::conv2d`]. Weights OHWI.
 
+#[cfg(feature = "rolling")]
+use super::rows::Rows;
 use super::{clamp, dot, taps};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
+#[cfg(feature = "rolling")]
+use crate::arena::Slot;
 use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind, Layout};
 use crate::kernels::api::kernel::Kernel;
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::Rolls;
 use crate::ops::conv2d::{Conv2dF32, Conv2dS8};
 use crate::ops::operator::Needs;
 use crate::ops::window::{Window2d, three, two};
@@ -119,6 +125,9 @@ pub struct S8;
 impl Kernel for S8 {
     type Op = Conv2dS8;
 
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Rows;
+
     fn needs(op: &Conv2dS8) -> Needs {
         Needs {
             scratch: if op.is_staged() {
@@ -146,6 +155,10 @@ impl Kernel for S8 {
     }
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
+        #[cfg(feature = "rolling")]
+        if op.input.region == Slot::ROLLED {
+            return conv2d_of_row(op, mem);
+        }
         let window = &op.window;
         let input = mem.src::<i8>(op.input, window.input_len()?)?;
         let output = mem.dst::<i8>(op.output, window.output_len()?)?;
@@ -156,20 +169,15 @@ impl Kernel for S8 {
         let channels = op.group_channels() as usize;
         let zero_point = i32::from(op.input_zero_point);
         let value = |_: usize, image: usize, y: usize, x: usize, o: usize, first_channel: usize| {
-            let [bias, mantissa, shift] = *records.get(o)?;
-            let mut sum: i32 = bias;
+            let record = records.get(o)?;
+            let [mut sum, ..] = *record;
             let add = |x: Src<'_, i8>, w: &[i8]| {
                 for (x, &w) in x.iter().zip(w) {
                     sum = sum.wrapping_add((i32::from(x) - zero_point) * i32::from(w));
                 }
             };
             each_row(window, input, weights, channels, image, y, x, o, first_channel, add)?;
-            let shift = shift as i8;
-            let scaled = Multiplier { mantissa, shift }.apply(sum);
-            let [low, high] = op.clamp.map(i32::from);
-            // `clamp` panics on an empty range, which load excludes but the compiler does not see.
-            let stored = scaled.wrapping_add(i32::from(op.output_zero_point)).max(low).min(high);
-            Some(stored as i8)
+            Some(stored(op, record, sum))
         };
         if op.is_staged() {
             each_pixel(window, op.groups, output, stage, value)
@@ -200,6 +208,9 @@ pub struct DepthwiseS8;
 
 impl Kernel for DepthwiseS8 {
     type Op = Conv2dS8;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Rows;
 
     fn needs(op: &Conv2dS8) -> Needs {
         S8::needs(op)
@@ -261,6 +272,57 @@ pub(super) fn are_shifts<const N: usize>(records: &[[i32; N]]) -> bool {
         .iter()
         .fold(0, |bits, [a, b, c, d]| bits | of(a) | of(b) | of(c) | of(d));
     rest.iter().fold(bits, |bits, record| bits | of(record)) & !MASK == 0
+}
+
+/// [`S8`] of one row.
+#[cfg(feature = "rolling")]
+fn conv2d_of_row(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
+    let window = &op.window;
+    let input = Rows::<i8>::of(mem, op.input, window)?;
+    let output = mem.dst::<i8>(op.output, window.output_len()?)?;
+    let stage = mem.dst::<i8>(op.scratch, S8::needs(op).scratch)?;
+    let weights = mem.weights::<i8>(op.weights, op.weights_len()?)?;
+    let records = mem.weights::<i32>(op.channels, u32::from(window.output[2]).checked_mul(3)?)?;
+    let (records, _) = records.as_chunks::<3>();
+    let channels = op.group_channels() as usize;
+    let all_channels = usize::from(window.input[2]);
+    let zero_point = i32::from(op.input_zero_point);
+    let [kh, kw] = two::<_, usize>(window.kernel);
+    let [dh, dw] = two::<_, usize>(window.dilation);
+    let (ky, rows, iy) = taps(0, window, 0)?;
+    let value = |_: usize, _: usize, _: usize, x: usize, o: usize, first_channel: usize| {
+        let record = records.get(o)?;
+        let [mut sum, ..] = *record;
+        let (kx, columns, ix) = taps(x, window, 1)?;
+        for r in 0..rows {
+            let row = input.get(iy + r * dh)?;
+            let tap = (o * kh + ky + r) * kw + kx;
+            for k in 0..columns {
+                let x = row.slice((ix + k * dw) * all_channels + first_channel, channels)?;
+                let w = weights.get((tap + k) * channels..)?.get(..channels)?;
+                for (x, &w) in x.iter().zip(w) {
+                    sum = sum.wrapping_add((i32::from(x) - zero_point) * i32::from(w));
+                }
+            }
+        }
+        Some(stored(op, record, sum))
+    };
+    if op.is_staged() {
+        each_pixel(window, op.groups, output, stage, value)
+    } else {
+        each_output(window, op.groups, output, value)
+    }
+}
+
+/// A sum as the output's number.
+#[inline(always)]
+fn stored(op: &Conv2dS8, &[_, mantissa, shift]: &[i32; 3], sum: i32) -> i8 {
+    let shift = shift as i8;
+    let scaled = Multiplier { mantissa, shift }.apply(sum);
+    let [low, high] = op.clamp.map(i32::from);
+    // `clamp` panics on an empty range, which load excludes but the compiler does not see.
+    let stored = scaled.wrapping_add(i32::from(op.output_zero_point)).max(low).min(high);
+    stored as i8
 }
 
 /// Calls `value(index, image, y, x, channel, first input channel of its group)` for every output element in order.

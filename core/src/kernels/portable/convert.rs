@@ -6,6 +6,8 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::Candidate;
 use crate::kernels::api::kernel::Kernel;
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::Rolls;
 use crate::kernels::primitives::quantize_f32::quantised;
 use crate::kernels::primitives::requantize::bounded;
 use crate::kernels::primitives::requantize::bounded::Either;
@@ -32,6 +34,9 @@ pub struct ConvertKernel;
 impl Kernel for TableKernel {
     type Op = Table;
 
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Row;
+
     fn distance(_: &Table, index: usize) -> Option<i64> {
         (index == 1).then_some(0)
     }
@@ -52,6 +57,9 @@ impl Candidate for TableKernel {}
 
 impl Kernel for RescaleKernel {
     type Op = Rescale;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Row;
 
     fn distance(op: &Rescale, index: usize) -> Option<i64> {
         (index == 1).then(|| in_order(op.from, op.to, op.count))
@@ -138,6 +146,9 @@ fn apply<X: Int, Y: Int>(input: Src<'_, X>, output: Dst<'_, Y>, [low, high]: [i3
 impl Kernel for SigmoidKernel {
     type Op = SigmoidS16;
 
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Row;
+
     fn distance(_: &SigmoidS16, index: usize) -> Option<i64> {
         (index == 1).then_some(0)
     }
@@ -161,6 +172,9 @@ impl Candidate for SigmoidKernel {}
 
 impl Kernel for ConvertKernel {
     type Op = Convert;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Row;
 
     fn distance(op: &Convert, index: usize) -> Option<i64> {
         (index == 1).then(|| in_order(op.from, op.to, op.count))

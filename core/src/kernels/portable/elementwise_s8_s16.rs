@@ -8,6 +8,8 @@ use crate::cells::{Dst, Element, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind};
 use crate::kernels::api::kernel::Kernel;
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::Rolls;
 use crate::kernels::primitives::binary_s8::rows::SumS8;
 use crate::kernels::primitives::binary_s8::{ProductS16, SumS16, rows};
 use crate::kernels::primitives::broadcast_rows;
@@ -23,6 +25,9 @@ pub struct Binary;
 
 impl Kernel for Binary {
     type Op = BinaryInt;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Row;
 
     fn distance(op: &BinaryInt, index: usize) -> Option<i64> {
         let in_step = match index {

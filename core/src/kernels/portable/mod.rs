@@ -37,6 +37,8 @@ pub mod reduce;
 pub mod resize;
 pub mod rms_norm;
 pub mod rotary;
+#[cfg(feature = "rolling")]
+mod rows;
 pub mod select;
 pub mod signal;
 pub mod softmax;

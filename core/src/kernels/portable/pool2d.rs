@@ -1,6 +1,8 @@
 //! Pooling straight from the formula.
 
 use super::integers::Int;
+#[cfg(feature = "rolling")]
+use super::rows::Rows;
 use super::{taps, within};
 #[cfg(any(test, packing))]
 use crate::arena::Place;
@@ -9,6 +11,8 @@ use crate::cells::{Element, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind};
 use crate::kernels::api::kernel::Kernel;
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::Rolls;
 use crate::kernels::primitives::reduce_f32::{Fold, Max, Sum, under_windows};
 use crate::ops::pool2d::{PoolF32, PoolInt};
 use crate::ops::window::{Window2d, three};
@@ -77,6 +81,9 @@ pub struct AvgInt;
 impl Kernel for MaxInt {
     type Op = PoolInt;
 
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Rows;
+
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
         pool_distance(&op.window, op.dtype.bytes() as u32, index)
     }
@@ -100,6 +107,9 @@ impl Candidate for MaxInt {
 
 impl Kernel for AvgInt {
     type Op = PoolInt;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Rows;
 
     fn distance(op: &PoolInt, index: usize) -> Option<i64> {
         pool_distance(&op.window, op.dtype.bytes() as u32, index)
@@ -170,6 +180,37 @@ fn pool_distance(window: &Window2d, element: u32, index: usize) -> Option<i64> {
     (index == 1).then(|| window.consumed_distance(element, u32::from(window.output[2]) - 1))
 }
 
+/// Pooling of one row.
+#[cfg(feature = "rolling")]
+fn pool_of_row<T: Element, A: Copy>(
+    (window, input, output): (&Window2d, Slot, Slot),
+    mem: &Mem<'_>,
+    initial: A,
+    fold: impl Fn(A, T) -> A,
+    finish: impl Fn(A, usize) -> T,
+) -> Option<()> {
+    let input = Rows::<T>::of(mem, input, window)?;
+    let output = mem.dst::<T>(output, window.output_len()?)?;
+    let [_, _, channels] = three::<_, usize>(window.input);
+    let (_, rows, iy) = taps(0, window, 0)?;
+    let mut at = 0;
+    for x in 0..usize::from(window.output[1]) {
+        let (_, columns, ix) = taps(x, window, 1)?;
+        for channel in 0..channels {
+            let mut value = initial;
+            for r in 0..rows {
+                let row = input.get(iy + r)?;
+                for k in 0..columns {
+                    value = fold(value, row.get((ix + k) * channels + channel)?);
+                }
+            }
+            output.set(at, finish(value, rows * columns))?;
+            at += 1;
+        }
+    }
+    Some(())
+}
+
 fn each_output<T: Element, A: Copy>(
     (window, input, output): (&Window2d, Slot, Slot),
     mem: &Mem<'_>,
@@ -177,6 +218,10 @@ fn each_output<T: Element, A: Copy>(
     fold: impl Fn(A, T) -> A,
     finish: impl Fn(A, usize) -> T,
 ) -> Option<()> {
+    #[cfg(feature = "rolling")]
+    if input.region == Slot::ROLLED {
+        return pool_of_row((window, input, output), mem, initial, fold, finish);
+    }
     let input: Src<'_, T> = mem.src(input, window.input_len()?)?;
     let output = mem.dst::<T>(output, window.output_len()?)?;
     let [h, w, c] = three::<_, usize>(window.input);

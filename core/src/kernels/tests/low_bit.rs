@@ -20,6 +20,7 @@ fn run<K: Kernel>(op: &K::Op, arena: &mut [u8], weights: &[u8]) -> Option<()> {
         state: &[],
         weights,
         rounding: Rounding::default(),
+        turning: Default::default(),
     };
     K::run(op, &mem)
 }

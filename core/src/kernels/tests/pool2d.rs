@@ -75,6 +75,7 @@ fn run(run: Run, op: &PoolInt, values: &[i16]) -> Vec<i16> {
         state: &[],
         weights: &[],
         rounding: Rounding::default(),
+        turning: Default::default(),
     };
     run(&op, &mem).expect("a pooling that runs");
     let found = memory[output..][..len].chunks_exact(op.dtype.bytes());

@@ -80,6 +80,7 @@ fn found(case: &mut Case, state: &[i32]) -> (Vec<i32>, Vec<i32>) {
         state: &[],
         weights,
         rounding: Rounding::default(),
+        turning: Default::default(),
     };
     S8::run(&case.op, &mem).expect("an SVDF that runs");
     let output = arena[case.op.output.offset as usize..][..outputs].iter();
@@ -163,6 +164,7 @@ impl<K: Candidate<Op = PackedSvdfS8>> Packed<K> {
             state: &[],
             weights,
             rounding: Rounding::default(),
+            turning: Default::default(),
         };
         K::run(&self.op, &mem).expect("an SVDF that runs");
         let read = |slot: Slot, len: usize| arena[slot.offset as usize..][..len].iter().map(|&x| i32::from(x as i8));

@@ -125,6 +125,25 @@ impl Firmware {
         Self::once(board, &Recipe { features, ..plain }, &mut |_| ())
     }
 
+    /// Builds the program that runs any model, with what models that roll want.
+    ///
+    /// # Errors
+    /// As [`Firmware::build`].
+    pub(super) fn build_rolling(board: &'static Board, progress: &mut dyn FnMut(Progress)) -> Result<Self, BoardError> {
+        let features = format!("{},rolling", board.feature);
+        let plain = Recipe::plain(board, "infer");
+        let name = "infer-rolling".to_owned();
+        Self::once(
+            board,
+            &Recipe {
+                features,
+                name,
+                ..plain
+            },
+            progress,
+        )
+    }
+
     /// Builds the program that lets language models write.
     ///
     /// # Errors

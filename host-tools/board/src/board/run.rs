@@ -1,9 +1,10 @@
 //! Runs the firmware's programs on a board and reads what they report.
 
 use std::fs;
+use std::io::Read;
 use std::time::Duration;
 
-use arenite::{Access, KernelId, Model, Slot, Step};
+use arenite::{Access, Header, KernelId, Model, Slot, Step};
 use arenite_protocol::{Command, DUMP_FILE, DumpEntry, INPUT_FILE, Infer, OUTPUT_FILE, PLACES_FILE, Record};
 
 use super::error::BoardError;
@@ -176,7 +177,20 @@ pub fn run_with_progress(
     options: &RunOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<RunReport, BoardError> {
-    let firmware = Firmware::build_watched(board, "infer", progress)?;
+    let firmware = if rolls(blob)? {
+        if options.profile || options.dump_steps {
+            return Err(BoardError::Refused {
+                board: board.name,
+                during: arenite_protocol::During::Run,
+                name: "Rolling".to_owned(),
+                text: "the model rolls: its first steps run once for each row, and have no figures or tensors of their own yet; leave the profile out"
+                    .to_owned(),
+            });
+        }
+        Firmware::build_rolling(board, progress)?
+    } else {
+        Firmware::build_watched(board, "infer", progress)?
+    };
     let exchange = Exchange::new()?;
     let (blob_address, blob_length, loader) = exchange.place_blob(&firmware, blob)?;
     exchange.write(INPUT_FILE, inputs)?;
@@ -239,6 +253,25 @@ pub fn run_with_progress(
         }
     }
     Ok(report)
+}
+
+/// Whether a model has rolled tensors, by its header.
+fn rolls(blob: Blob<'_>) -> Result<bool, BoardError> {
+    let mut head = vec![0; arenite::HEADER_BYTES + arenite::MAX_ROWS as usize * arenite::ROW_BYTES];
+    let bytes = match blob {
+        Blob::Bytes(bytes) => bytes,
+        Blob::File(path) => {
+            let failed = |source| BoardError::File {
+                path: path.to_owned(),
+                source,
+            };
+            let mut file = fs::File::open(path).map_err(failed)?;
+            let read = file.by_ref().take(head.len() as u64).read(&mut head).map_err(failed)?;
+            &head[..read]
+        }
+    };
+    // One that has no header is refused by the board.
+    Ok(Header::parse(bytes).is_ok_and(|header| header.rolling.len > 0))
 }
 
 /// Runs a program that was built elsewhere and counts between its marks, which it has as the boards' own programs do; code and constants lie in `flash`.

@@ -22,6 +22,7 @@ pub fn of_training(view: &ModelView<'_>, with_state: bool) -> Result<Vec<u8>> {
     let mut made = Header {
         cores: Section::default(),
         training: Section::default(),
+        rolling: Section::default(),
         ..header
     };
     if with_state {
@@ -76,12 +77,13 @@ fn assembled(
         ..metadata.clone()
     };
     let meta = metadata.encode()?;
-    let [steps, labels, cores, tokenizer, training] = [
+    let [steps, labels, cores, tokenizer, training, rolling] = [
         header.steps,
         header.labels,
         header.cores,
         header.tokenizer,
         header.training,
+        header.rolling,
     ]
     .map(|at| view.section(at));
     let mut runs = Vec::new();
@@ -95,6 +97,7 @@ fn assembled(
         cores: cores.len(),
         tokenizer: tokenizer.len(),
         training: training.len(),
+        rolling: rolling.len(),
         state_init: state.len(),
         state_runs: count.unwrap_or(0),
         weights: view.weights().len(),
@@ -104,7 +107,7 @@ fn assembled(
     header.place(lengths).ok_or_else(too_large)?;
     let mut bytes = Vec::with_capacity(header.total as usize);
     header.write(&mut bytes);
-    for section in [ports, steps, &meta, labels, cores, tokenizer, training, stored] {
+    for section in [ports, steps, &meta, labels, cores, tokenizer, training, rolling, stored] {
         bytes.extend(section);
     }
     bytes.resize(header.weights.offset as usize, 0);

@@ -84,6 +84,20 @@ impl<'a> ModelView<'a> {
         self.sections.cores()
     }
 
+    /// Refuses a file that rolls, for a command that looks at tensors or times of single steps.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`].
+    pub fn refuse_rolling(&self, command: &str) -> Result<()> {
+        if self.header().rolling.len == 0 {
+            return Ok(());
+        }
+        Err(Error::unsupported(format!("{command} of a model that rolls"))
+            .in_file(self.path)
+            .expected("a model whose steps run once each")
+            .help("its first steps run once for each row, and their tensors are never whole: pack it without --stream-input for this"))
+    }
+
     /// The accelerator that the file is for, and a byte for each step, 1 for those that it has; `None` for a file that needs none.
     pub fn accelerator(&self) -> Option<(Declaration, &'a [u8])> {
         self.sections.accelerator()

@@ -88,12 +88,42 @@ pub fn bodies(program: &Program, in_place: bool) -> Bodies {
     }
     if in_place {
         let lives = lifetimes::lives(touches.values().flatten());
-        bodies.problem.relations = relations(program, &bodies, &lives);
+        bodies.problem.relations = relations(program, &bodies, &lives, 0);
     }
     bodies
 }
 
 impl Bodies {
+    /// No bodies, for a run of so many steps.
+    pub(super) fn empty(steps: usize) -> Self {
+        Self {
+            problem: Problem::default(),
+            tensors: HashMap::new(),
+            scratch: HashMap::new(),
+            traffic: Vec::new(),
+            regions: Vec::new(),
+            steps,
+        }
+    }
+
+    /// Adds a body that may lie anywhere.
+    pub(super) fn add(&mut self, buffer: Buffer) -> usize {
+        self.regions.push(ANYWHERE);
+        self.traffic.push(buffer.bytes());
+        self.problem.buffers.push(buffer);
+        self.problem.buffers.len() - 1
+    }
+
+    /// The body is that of a root tensor.
+    pub(super) fn set_tensor(&mut self, root: TensorId, body: usize) {
+        self.tensors.insert(root, body);
+    }
+
+    /// The body is that of a step's scratch.
+    pub(super) fn set_scratch(&mut self, step: usize, body: usize) {
+        self.scratch.insert(step, body);
+    }
+
     /// Bodies of no program.
     #[cfg(test)]
     pub(super) fn made_up(problem: Problem, traffic: Vec<u64>) -> Self {
@@ -229,12 +259,17 @@ fn alignment(element: usize) -> u64 {
     element.max(4) as u64
 }
 
-/// Where a step's output may overlap an input, at the distance that the kernel states: the output's life begins and the input's ends
+/// Where the output of a step, from `first` on, may overlap an input, at the distance that the kernel states: the output's life begins and the input's ends
 /// with the step, so that they share no other.
-fn relations(program: &Program, bodies: &Bodies, lives: &HashMap<TensorId, Life>) -> Vec<Relation> {
+pub(super) fn relations(
+    program: &Program,
+    bodies: &Bodies,
+    lives: &HashMap<TensorId, Life>,
+    first: usize,
+) -> Vec<Relation> {
     let mut relations = Vec::new();
     let moments = program.moments();
-    for (index, step) in program.steps.iter().enumerate() {
+    for (index, step) in program.steps.iter().enumerate().skip(first) {
         // The output of one of several cores must not lie where another one reads, whatever its kernel allows; that of an accelerator not where it reads.
         let next = index + 1;
         if step.handed || moments[index] != index || moments.get(next).is_some_and(|&moment| moment != next) {

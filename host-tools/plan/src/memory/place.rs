@@ -4,6 +4,7 @@ use arenite::{MAX_REGIONS, Slot};
 
 use super::bodies::Bodies;
 use super::plan::{self, Options, Plan, Problem, Proof, Relation};
+use super::roll::places::RolledPlaces;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::TensorId;
 use crate::program::{Place, Program};
@@ -42,6 +43,8 @@ pub struct Placed {
     pub offsets: Vec<u64>,
     /// The plan of each region.
     pub plans: Vec<(Region, Plan)>,
+    /// The rows of what rolls.
+    pub rolled: Option<RolledPlaces>,
 }
 
 /// Places all bodies: in the first region if they fit there; otherwise those with the most traffic for each byte first, each in the
@@ -79,6 +82,7 @@ pub fn place(bodies: Bodies, request: &Request, progress: &mut Progress<'_>) -> 
         region,
         offsets,
         plans,
+        rolled: None,
     })
 }
 
@@ -89,6 +93,9 @@ impl Placed {
     /// As [`Placed::slot`].
     pub fn slot_of(&self, program: &Program, step: usize, place: Place) -> Result<Slot> {
         match place {
+            Place::Tensor(id, 0) if let Some(slot) = self.rolled_slot(id, |places| step < places.roll.steps) => {
+                Ok(slot)
+            }
             Place::Tensor(id, bytes) => self.slot(program, id, bytes),
             Place::Constant(offset) => Ok(arenite::Place::constant(offset)),
             // A kernel that needs none has its scratch anywhere.
@@ -105,6 +112,9 @@ impl Placed {
     /// [`ErrorKind::Internal`] for a tensor that no step touches.
     pub fn slot(&self, program: &Program, id: TensorId, bytes: u32) -> Result<Slot> {
         let (root, view) = program.root(id);
+        if let Some(slot) = self.rolled_slot(root, |_| self.bodies.tensor(root).is_none()) {
+            return Ok(slot);
+        }
         if let Some(&offset) = program.state.offsets.get(&root) {
             return Ok(Slot {
                 region: Slot::STATE,
@@ -118,6 +128,20 @@ impl Placed {
                 program.graph.tensor(id).name
             ))),
         }
+    }
+
+    /// How many steps roll.
+    pub fn rolls(&self) -> usize {
+        self.rolled.as_ref().map_or(0, |places| places.roll.steps)
+    }
+
+    /// The slot of a tensor as one that rolls, where `is` says so.
+    fn rolled_slot(&self, id: TensorId, is: impl Fn(&RolledPlaces) -> bool) -> Option<Slot> {
+        let places = self.rolled.as_ref().filter(|places| is(places))?;
+        places.index(id).map(|index| Slot {
+            region: Slot::ROLLED,
+            offset: index as u32,
+        })
     }
 
     /// Bytes of arena, over all regions, as the caller must give them.

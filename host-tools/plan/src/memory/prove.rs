@@ -5,6 +5,7 @@
 //! nothing but bytes of its own tensor. Overlaps within a step are held against the kernel's own rule. A tensor that is complete is not
 //! written again: its parts come in their order.
 
+mod rolled;
 mod together;
 
 use std::collections::BTreeMap;
@@ -95,13 +96,19 @@ impl Followed {
             self.number(&mut metadata);
         }
         let (inputs, outputs) = metadata.ports.split_at(view.inputs.len());
-        for (port, &tensor) in view.inputs.iter().zip(inputs) {
+        for (port, &tensor) in view
+            .inputs
+            .iter()
+            .zip(inputs)
+            .filter(|(port, _)| port.slot.region != Slot::ROLLED)
+        {
             self.writers.write(port.slot, port.bytes().unwrap_or(0), tensor);
         }
         // State is written before the first run, and by every one.
         self.writers.state = true;
         let mut together = Together::of(view, steps.len())?;
-        for (index, (step, meta)) in steps.iter().zip(&metadata.steps).enumerate() {
+        let rolled = self.rolled(view, &metadata, &steps)?;
+        for (index, (step, meta)) in steps.iter().zip(&metadata.steps).enumerate().skip(rolled) {
             let mut operands = Vec::new();
             step.operands(&mut |operand| operands.push(operand));
             let here = |e: Error| e.at(format_args!("step {index} (`{}`)", meta.name));

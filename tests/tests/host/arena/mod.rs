@@ -1,6 +1,7 @@
 //! The arena that `pack` plans: its size on known networks, what `--fit` and `--region` make of it, and that runs stay inside.
 
 mod chains;
+mod rolling;
 mod split;
 mod sums;
 

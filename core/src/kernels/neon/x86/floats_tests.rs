@@ -146,6 +146,7 @@ impl Case {
                 state: &[],
                 weights: core::slice::from_raw_parts(constants.as_ptr().cast(), 4 * constants.len()),
                 rounding: Rounding { fused },
+                turning: Default::default(),
             };
             K::run(&op, &mem).expect("operands of the right sizes");
             let arena = core::slice::from_raw_parts(memory.as_ptr().cast::<f32>(), 4 * words);
