@@ -362,6 +362,20 @@ macro_rules! table {
                 })
             }
 
+            /// The step that makes its output row by row, with the same constants: this one, or that of the kernel of its parts. `None` where none does.
+            #[cfg(all(feature = "rolling", any(test, packing)))]
+            pub fn by_rows(&self) -> Option<Self>
+            where
+                P: 'static,
+            {
+                if self.rolls() != Rolls::No {
+                    return Some(self.clone());
+                }
+                let of_parts = match self { $(Step::$variant(_) => <$kernel as Candidate>::of_parts()),* };
+                let other = match self { $(Step::$variant(op) => Self::of_kernel(of_parts, op)),* };
+                other.filter(|step| step.rolls() != Rolls::No && step.needs().weights == self.needs().weights)
+            }
+
             /// The step of the kernel of this type that has the operator `op`.
             #[cfg(any(test, packing))]
             fn of_kernel(kernel: TypeId, op: &dyn Any) -> Option<Self>

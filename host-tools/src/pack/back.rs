@@ -113,6 +113,7 @@ pub fn place(
                     if error.kind() == ErrorKind::DoesNotFit && !options.explain && options.max_step.is_none() =>
                 {
                     program = separate.clone();
+                    roll::take_kernels_of_rows(&mut program);
                     summary.sums_by_rows = None;
                     rolled_to_fit(&program, options, progress).map_err(|_| at_input(error))?
                 }
@@ -145,12 +146,13 @@ pub fn place(
 
 /// As [`place`], with the first steps made row by row of an input that is fed by rows.
 fn rolled(
-    program: Program,
+    mut program: Program,
     options: &Options,
     (dump, summary): (&mut Dump, &mut Summary),
     progress: &mut Progress<'_>,
 ) -> Result<Back> {
     dump.program(Stage::Schedule, &program, None);
+    roll::take_kernels_of_rows(&mut program);
     let fed: Vec<usize> = (0..program.graph.inputs.len()).collect();
     let placed = roll::roll(&program, &fed, &to_fit(options), progress).map_err(|e| e.in_file(&options.input))?;
     dump.program(Stage::Plan, &program, Some(&placed));

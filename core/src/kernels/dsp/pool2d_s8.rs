@@ -5,10 +5,14 @@ use core::num::NonZeroU32;
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
+#[cfg(feature = "rolling")]
+use crate::arena::Slot;
 use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::api::kernel::Kernel;
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::Rolls;
 use crate::kernels::isa::dsp::{max_s8x4, sadd16, split, sxtab16, sxtab16_ror8};
 use crate::kernels::portable::pool2d::{AvgInt, MaxInt};
 use crate::ops::pool2d::PoolInt;
@@ -26,6 +30,9 @@ pub struct Max;
 impl Kernel for Average {
     type Op = PoolInt;
 
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Rows;
+
     fn supports(op: &PoolInt) -> bool {
         is_plain(op) && op.sums_fit()
     }
@@ -36,6 +43,11 @@ impl Kernel for Average {
     }
 
     fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
+        // Rows that lie anywhere are few.
+        #[cfg(feature = "rolling")]
+        if op.input.region == Slot::ROLLED {
+            return AvgInt::run(op, mem);
+        }
         let (input, output, clamp) = operands(op, mem)?;
         average(&op.window, input, output, clamp)
     }
@@ -43,6 +55,9 @@ impl Kernel for Average {
 
 impl Kernel for Max {
     type Op = PoolInt;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Rows;
 
     fn supports(op: &PoolInt) -> bool {
         is_plain(op)
@@ -53,6 +68,11 @@ impl Kernel for Max {
     }
 
     fn run(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
+        // Rows that lie anywhere are few.
+        #[cfg(feature = "rolling")]
+        if op.input.region == Slot::ROLLED {
+            return MaxInt::run(op, mem);
+        }
         let (input, output, clamp) = operands(op, mem)?;
         max(&op.window, input, output, clamp)
     }

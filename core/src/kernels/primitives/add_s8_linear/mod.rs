@@ -13,6 +13,8 @@ use crate::cells::{Dst, Src};
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::api::kernel::Kernel;
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::Rolls;
 use crate::ops::packed_sum::PackedSumS8;
 
 /// int8, both operands of the output's shape.
@@ -31,6 +33,9 @@ pub trait Loop: 'static {
 
 impl<L: Loop> Kernel for Added<L> {
     type Op = PackedSumS8;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Row;
 
     fn distance(_: &PackedSumS8, index: usize) -> Option<i64> {
         // Elements in order, each, with some after it, read before it is written.

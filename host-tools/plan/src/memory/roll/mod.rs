@@ -93,6 +93,16 @@ fn not_with(what: &str) -> Error {
         .help("rows lie in one memory, and a turn is as short as steps become")
 }
 
+/// Takes kernels that make rows for the first steps, where theirs do not.
+pub fn take_kernels_of_rows(program: &mut Program) {
+    for step in &mut program.steps {
+        let Some(by_rows) = step.step.by_rows() else {
+            break;
+        };
+        step.step = by_rows;
+    }
+}
+
 /// Steps that roll in an order, not placed yet.
 struct Ordered {
     roll: Roll,
