@@ -177,18 +177,18 @@ impl<'a> Rolling<'a> {
         let unit = self.unit & 7;
         let rows = first as usize..(first as usize).checked_add(offsets.len())?;
         let mut furthest = 0;
-        let mut write = |place: &[u8; 2], offset: &mut MaybeUninit<u32>| {
+        let mut put = |place: &[u8; 2], offset: &mut MaybeUninit<u32>| {
             let at = u32::from(u16::from_le_bytes(*place)) << unit;
             offset.write(at);
             furthest = furthest.max(at);
         };
         if self.distinct.is_empty() {
             for (place, offset) in self.places.as_chunks().0.get(rows)?.iter().zip(offsets) {
-                write(place, offset);
+                put(place, offset);
             }
         } else {
             for (&number, offset) in self.places.get(rows)?.iter().zip(offsets) {
-                write(self.distinct.get(usize::from(number))?, offset);
+                put(self.distinct.get(usize::from(number))?, offset);
             }
         }
         Some(furthest)

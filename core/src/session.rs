@@ -246,13 +246,8 @@ impl<'m, 's, K: Kernels> Session<'m, 's, K> {
     pub fn step(&mut self) -> Result<Progress, RunError> {
         self.begin()?;
         #[cfg(feature = "rolling")]
-        if let Some(step) = self.run_turns(1, &mut |_| {})? {
-            let steps = self.model.parts().step_count();
-            if self.next < steps {
-                return Ok(Progress::Step { step, steps });
-            }
-            self.end(steps);
-            return Ok(Progress::Done);
+        if let Some(progress) = self.run_turn()? {
+            return Ok(progress);
         }
         let step = self.next;
         self.advance(step.saturating_add(1), &mut |_| {})?;

@@ -1,6 +1,6 @@
 //! The one writer of a model file, for packers and tests (feature `pack`): what [`Header::parse`] and [`Model::load`](super::Model::load) read.
 //!
-//! Ports, steps, metadata, labels, cores, tokenizer, steps of training, rolled tensors and initial state follow the header in this order; the weights come last.
+//! Ports, steps, metadata, labels, cores, tokenizer, steps of training, rolled tensors and initial state follow the header in this order; weights come last.
 
 use super::header::{FORMAT_VERSION, HEADER_BYTES, Header, Kind, MAGIC, ROW_BYTES, Section, checksum, field};
 use super::port::Port;

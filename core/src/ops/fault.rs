@@ -37,7 +37,7 @@ pub enum Fault {
     Handed,
     /// Commands for an NPU among its constants are not known, or touch what is not the step's.
     Commands,
-    /// A turn of a rolled step reads a row that is not made yet, or makes another row than the next one of its own tensor, or its kernel does not read the rows.
+    /// A turn of a rolled step reads a row that is not made yet, or makes another row than its tensor's next one, or its kernel does not read the rows.
     Rows,
 }
 

@@ -1,6 +1,6 @@
 //! Runs of files that roll: an input that is fed row by row, and the turns of the steps that make rows of it.
 
-use super::{Session, all_inputs, cells, copy};
+use super::{Progress, Session, all_inputs, cells, copy};
 use crate::arena::Mem;
 use crate::blob::record;
 use crate::error::RunError;
@@ -125,6 +125,19 @@ impl<K: Kernels> Session<'_, '_, K> {
             Stop::Done => Ok(step),
             Stop::Row(input) => Err(self.rows_missing(input)),
         }
+    }
+
+    /// Runs the next turn as a step; nothing where steps that do not roll come next.
+    pub(super) fn run_turn(&mut self) -> Result<Option<Progress>, RunError> {
+        let Some(step) = self.run_turns(1, &mut |_| {})? else {
+            return Ok(None);
+        };
+        let steps = self.model.parts().step_count();
+        if self.next < steps {
+            return Ok(Some(Progress::Step { step, steps }));
+        }
+        self.end(steps);
+        Ok(Some(Progress::Done))
     }
 
     /// Runs turns until one takes a row, at most so many. Behind the last one the run goes on with the steps that do not roll; where there are none, whoever

@@ -288,17 +288,10 @@ fn ordered(programs: &[Program]) -> (Vec<Job>, Vec<Job>, Vec<Job>) {
 
 fn examples() -> Job {
     Job::new("documentation's examples", || {
-        programs::shown(cargo(&[
-            "test",
-            "--workspace",
-            // The runtime's sources once more: its examples are those of the runtime. `--doc` asks for them though its manifest has `doctest = false`.
-            "--exclude",
-            "arenite-checks",
-            "--no-fail-fast",
-            "--doc",
-            "--",
-            "--show-output",
-        ]))
+        // The runtime's sources once more have its examples, for which `--doc` asks though their manifest has `doctest = false`.
+        let others = ["--workspace", "--exclude", "arenite-checks"];
+        let all = ["--no-fail-fast", "--doc", "--", "--show-output"];
+        programs::shown(cargo(&[&["test"], &others[..], &all].concat()))
     })
 }
 

@@ -58,6 +58,41 @@ fn report(board: &'static Board, blob: Blob<'_>, input: &[u8]) -> RunReport {
     run(board, blob, input, &RunOptions::default()).unwrap_or_else(|error| panic!("{}: {error}", board.name))
 }
 
+/// Rows that are fed, in less memory than the input takes: the reference's bits, and on the M4F at most 1.08 times the unfitted network's instructions.
+#[test]
+fn visual_wake_words_by_rows_is_bit_exact_in_10_600_bytes() {
+    const NAME: &str = "visual_wake_words_by_rows_is_bit_exact_in_10_600_bytes";
+    let Some(models) = models(NAME) else { return };
+    let (input, expected) = reference(&models, "vww_96_int8");
+    for (name, target) in [
+        ("mps2-an386", Target::CortexM4),
+        ("mps2-an385:thumbv6m", Target::Portable),
+        ("riscv32-virt", Target::Portable),
+        ("aarch64-virt", Target::Portable),
+    ] {
+        let Some(board) = board(NAME, name) else { continue };
+        let folder = tempfile::tempdir().expect("a folder");
+        let whole = options(&models.join("vww_96_int8.tflite"), folder.path(), target);
+        let by_rows = Options {
+            stream_input: true,
+            output: folder.path().join("rolled.bin"),
+            ..whole.clone()
+        };
+        let small = summary(&by_rows);
+        assert!(small.arena_bytes <= 10_600, "{name}: {}", small.arena_bytes);
+        let rolled = report(board, Blob::File(&by_rows.output), &input);
+        assert_eq!(rolled.arena_bytes, small.arena_bytes, "{name}");
+        assert_eq!(rolled.outputs, expected, "{} on {name}", target.name());
+        if target == Target::CortexM4 {
+            summary(&whole);
+            let [rolled, whole] = [&rolled, &report(board, Blob::File(&whole.output), &input)]
+                .map(|report| report.instructions.first().copied().unwrap_or_default());
+            assert!(whole > 0 && rolled * 100 <= whole * 108, "{name}: {rolled} for {whole}");
+            eprintln!("{rolled} instructions by rows, {whole} unfitted");
+        }
+    }
+}
+
 /// Its input alone is 27,648 bytes.
 #[test]
 fn visual_wake_words_in_32_kib_is_bit_exact_on_every_core() {

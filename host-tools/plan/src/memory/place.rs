@@ -93,7 +93,9 @@ impl Placed {
     /// As [`Placed::slot`].
     pub fn slot_of(&self, program: &Program, step: usize, place: Place) -> Result<Slot> {
         match place {
-            Place::Tensor(id, 0) if let Some(slot) = self.rolled_slot(id, |places| step < places.roll.steps) => {
+            Place::Tensor(id, 0)
+                if let Some(slot) = self.rolled_slot(program.root(id).0, |places| step < places.roll.steps) =>
+            {
                 Ok(slot)
             }
             Place::Tensor(id, bytes) => self.slot(program, id, bytes),

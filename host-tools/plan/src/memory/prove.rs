@@ -107,8 +107,8 @@ impl Followed {
         // State is written before the first run, and by every one.
         self.writers.state = true;
         let mut together = Together::of(view, steps.len())?;
-        let rolled = self.rolled(view, &metadata, &steps)?;
-        for (index, (step, meta)) in steps.iter().zip(&metadata.steps).enumerate().skip(rolled) {
+        let turned = self.rolled(view, &metadata, &steps)?;
+        for (index, (step, meta)) in steps.iter().zip(&metadata.steps).enumerate().skip(turned) {
             let mut operands = Vec::new();
             step.operands(&mut |operand| operands.push(operand));
             let here = |e: Error| e.at(format_args!("step {index} (`{}`)", meta.name));

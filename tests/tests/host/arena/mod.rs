@@ -2,6 +2,7 @@
 
 mod chains;
 mod rolling;
+mod rolling_random;
 mod split;
 mod sums;
 

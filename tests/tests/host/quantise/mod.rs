@@ -6,7 +6,7 @@ mod four_bits;
 mod instruction_sets;
 mod int16;
 mod mixed;
-mod network;
+pub(crate) mod network;
 mod operators;
 mod preprocess;
 mod record;

@@ -43,7 +43,10 @@ pub(super) fn bodies(program: &Program, roll: &Roll, in_place: bool) -> (Bodies,
 fn inputs(program: &Program, roll: &Roll, step: usize) -> Vec<usize> {
     let places = program.steps[step].places();
     let ids = places.iter().skip(1).filter_map(|place| match place {
-        Place::Tensor(id, _) => roll.tensors.iter().position(|tensor| tensor.id == *id),
+        Place::Tensor(id, _) => {
+            let id = program.root(*id).0;
+            roll.tensors.iter().position(|tensor| tensor.id == id)
+        }
         _ => None,
     });
     ids.collect()
@@ -204,6 +207,7 @@ fn over_rows(program: &Program, roll: &Roll, lives: &Lives, rows: &Rows) -> Vec<
             let Place::Tensor(id, _) = operand.place else {
                 continue;
             };
+            let id = program.root(id).0;
             let Some(input) = roll.tensors.iter().position(|tensor| tensor.id == id && !tensor.whole) else {
                 continue;
             };

@@ -124,7 +124,11 @@ fn added(program: &Program, roll: &Roll, (index, step): (usize, &LoweredStep)) -
     }
     let operands = step.operands();
     let own = |place: Place| match place {
-        Place::Tensor(id, 0) if program.root(id) == (id, 0) && in_arena(&program.graph, id) => Some(id),
+        // A view of all of it has the same rows.
+        Place::Tensor(id, 0) => Some(program.root(id))
+            .filter(|&(root, from)| from == 0 && in_arena(&program.graph, root))
+            .map(|(root, _)| root)
+            .filter(|&root| program.graph.tensor(root).bytes() == program.graph.tensor(id).bytes()),
         _ => None,
     };
     let known = |id: TensorId| roll.tensors.iter().find(|tensor| tensor.id == id);

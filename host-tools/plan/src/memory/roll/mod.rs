@@ -20,7 +20,7 @@ use crate::stage::Progress;
 use places::{Roll, RolledPlaces};
 
 /// Nodes of the search for places of fewer steps, at most: where so many do not find it, more steps roll.
-const TRIAL_NODES: u64 = 20_000;
+const TRIAL_NODES: u64 = 100_000;
 
 /// Finds the steps that roll and places their rows, with all that the other steps touch. The inputs at these places are fed by rows.
 ///

@@ -1,5 +1,5 @@
-//! The order of rows. Within a segment each row is made when one behind it wants it; between segments one tensor is whole. The best segments are a shortest path
-//! over the tensors past which no step reads, by the bytes that are alive at most.
+//! The order of rows. Within a segment each row is made when one behind it wants it; between segments one tensor is whole. The best segments are a shortest
+//! path over the tensors past which no step reads, by the bytes that are alive at most.
 
 use super::chain::reads;
 use super::places::{Roll, RolledTensor};
@@ -87,6 +87,7 @@ impl<'a> Net<'a> {
             let mut read: Vec<usize> = Vec::new();
             for place in program.steps[index].places().into_iter().skip(1) {
                 let Place::Tensor(id, _) = place else { continue };
+                let id = program.root(id).0;
                 let of = tensors.iter().position(|tensor| tensor.id == id);
                 read.extend(of.filter(|of| !read.contains(of)));
             }
