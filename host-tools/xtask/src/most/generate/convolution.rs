@@ -252,7 +252,7 @@ pub(super) fn low_bit(kernel: KernelId, random: &mut Random, form: Form, base: u
 }
 
 /// One a channel of a depthwise convolution; of others one, and now and then several.
-fn groups(random: &mut Random, form: Form, window: &Window2d) -> u16 {
+pub(super) fn groups(random: &mut Random, form: Form, window: &Window2d) -> u16 {
     match form {
         Form::Depthwise => window.input[2],
         Form::Convolution if random.chance(12) => {

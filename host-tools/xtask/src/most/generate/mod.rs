@@ -8,6 +8,7 @@ mod sequence;
 mod shapes;
 mod signal;
 mod single;
+mod training;
 
 use arenite::kernels::api::candidate::{Job, JobKind};
 use arenite::ops::elementwise::Loop;
@@ -79,6 +80,7 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
             KernelId::W8Conv2dF32 | KernelId::W4Conv2dF32 | KernelId::W4Conv2dS8 => {
                 convolution::low_bit(kernel, random, form, weights)?
             }
+            _ if is_training(kernel) => training::step(kernel, random, form, weights)?,
             _ => match sequence::step(kernel, random, weights) {
                 Some(made) => made,
                 None => single::step(kernel, random, weights)?,
@@ -86,6 +88,11 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
         },
     };
     place(step, constants, arena)
+}
+
+/// Whether a kernel is one of the steps of training.
+fn is_training(kernel: KernelId) -> bool {
+    (KernelId::TrainedConv2dF32 as u8..=KernelId::SquaredErrorF32 as u8).contains(&(kernel as u8))
 }
 
 fn pool(random: &mut Random) -> PoolInt {
