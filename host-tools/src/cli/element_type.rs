@@ -24,8 +24,8 @@ pub(super) struct ElementTypeOptions {
     /// Rounds weights for the least error of their layer's output on the samples.
     #[arg(long)]
     optimise_rounding: bool,
-    /// Stores weights in 8 or 4 bits: with --dtype f32 they are widened as they are read; with int8, 4.
-    #[arg(long, value_name = "BITS", value_parser = ["8", "4"])]
+    /// Stores weights in 16, 8 or 4 bits: with --dtype f32 they are widened as they are read; with int8, 4.
+    #[arg(long, value_name = "BITS", value_parser = ["16", "8", "4"])]
     weight_bits: Option<String>,
     /// Neighbouring weights of an output channel that share a scale, or with int8 a factor; all of them by default.
     #[arg(long, value_name = "N", requires = "weight_bits", value_parser = clap::value_parser!(u32).range(1..))]
@@ -80,6 +80,9 @@ impl ElementTypeOptions {
         }
         let mut low_bits = None;
         if let Some(bits) = self.low_bits() {
+            if bits.bits == 16 && bits.group.is_some() {
+                return Err(usage("--group with --weight-bits 16").help("leave it out: numbers of 16 bits share no scale"));
+            }
             match dtype {
                 Some(DType::F32) if self.keep_f32.iter().any(|name| name == AUTO) => {
                     return Err(usage("--keep-f32 auto with --dtype f32")
@@ -92,10 +95,9 @@ impl ElementTypeOptions {
                         keep_f32: self.keep_f32.clone(),
                     });
                 }
-                Some(DType::I8) if bits.bits == 8 => {
-                    return Err(
-                        usage("--dtype int8 --weight-bits 8").help("leave --weight-bits out: int8 weights have 8 bits")
-                    );
+                Some(DType::I8) if bits.bits != 4 => {
+                    return Err(usage(&format!("--dtype int8 --weight-bits {}", bits.bits))
+                        .help("leave --weight-bits out: int8 weights have 8 bits"));
                 }
                 Some(DType::I8) if self.calibrate.is_none() => {
                     return Err(usage("--dtype int8 --weight-bits 4 without --calibrate")

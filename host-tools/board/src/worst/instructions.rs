@@ -259,7 +259,7 @@ fn depth(step: &Step, window: &Window2d) -> f64 {
         | Step::MveTapsDepthwiseS8(op)
         | Step::NeonDepthwiseS8(op) => op.groups,
         Step::Conv2dS16(op) => op.groups,
-        Step::W8Conv2dF32(op) | Step::W4Conv2dF32(op) => op.groups,
+        Step::W16Conv2dF32(op) | Step::W8Conv2dF32(op) | Step::W4Conv2dF32(op) => op.groups,
         Step::W4Conv2dS8(op) => op.groups,
         Step::MveGroupsConv2dS8(op) => op.conv.groups,
         Step::DspConv2dS8(_)

@@ -40,7 +40,7 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
         "IntDenseS8" | "IntNarrowDenseS8" | "DspDenseS8" | "DenseS8" | "MveDenseS8" => Form::Dense,
         "IntWinogradConv2dS8" => Form::Neighbours,
         "CompactConv2dS8" if random.chance(2) => Form::Depthwise,
-        "Conv2dS16" | "W8Conv2dF32" | "W4Conv2dF32" | "W4Conv2dS8" if random.chance(3) => Form::Depthwise,
+        "Conv2dS16" | "W16Conv2dF32" | "W8Conv2dF32" | "W4Conv2dF32" | "W4Conv2dS8" if random.chance(3) => Form::Depthwise,
         _ if random.chance(4) => Form::Dense,
         _ => Form::Convolution,
     };
@@ -77,7 +77,7 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
         Some(JobKind::LinearF32) => single::step(kernel, random, weights)?,
         None => match kernel {
             KernelId::Conv2dS16 => convolution::conv2d_s16(random, form, weights),
-            KernelId::W8Conv2dF32 | KernelId::W4Conv2dF32 | KernelId::W4Conv2dS8 => {
+            KernelId::W16Conv2dF32 | KernelId::W8Conv2dF32 | KernelId::W4Conv2dF32 | KernelId::W4Conv2dS8 => {
                 convolution::low_bit(kernel, random, form, weights)?
             }
             _ if is_training(kernel) => training::step(kernel, random, form, weights)?,
