@@ -68,7 +68,6 @@ mod tests {
         assert_eq!(to_bits(1.0 + 2f32.powi(-12)), Some(0x3C00));
     }
 
-
     /// Every float16, and every middle between two neighbours with what lies next to it on either side.
     #[test]
     fn roundings_of_every_half() {

@@ -81,7 +81,9 @@ impl ElementTypeOptions {
         let mut low_bits = None;
         if let Some(bits) = self.low_bits() {
             if bits.bits == 16 && bits.group.is_some() {
-                return Err(usage("--group with --weight-bits 16").help("leave it out: numbers of 16 bits share no scale"));
+                return Err(
+                    usage("--group with --weight-bits 16").help("leave it out: numbers of 16 bits share no scale")
+                );
             }
             match dtype {
                 Some(DType::F32) if self.keep_f32.iter().any(|name| name == AUTO) => {

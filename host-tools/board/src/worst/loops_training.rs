@@ -37,7 +37,11 @@ pub(super) fn counts(step: &Step) -> Option<[Counts; 3]> {
         Step::BiasSgdF32(op) => {
             let rows = f64::from(op.rows);
             let [eights, single] = blocks("eights", "single channels", op.channels, 8);
-            grid(&[eights, single], &[], &[("rows", rows), ("sums of sums", block(rows, ROW))])
+            grid(
+                &[eights, single],
+                &[],
+                &[("rows", rows), ("sums of sums", block(rows, ROW))],
+            )
         }
         Step::MaxPoolPositionsF32(op) => {
             let [fours, single] = blocks("fours", "single channels", op.window.output[2].into(), 4);
@@ -57,9 +61,7 @@ pub(super) fn counts(step: &Step) -> Option<[Counts; 3]> {
                 &[],
             )
         }
-        Step::SoftmaxCrossEntropyF32(op) => {
-            grid(&[("rows", op.rows.into())], &[], &[("classes", op.classes.into())])
-        }
+        Step::SoftmaxCrossEntropyF32(op) => grid(&[("rows", op.rows.into())], &[], &[("classes", op.classes.into())]),
         Step::SquaredErrorF32(op) => {
             let count = f64::from(op.count);
             let targets = if op.target.is_some() { count } else { 0.0 };

@@ -176,7 +176,8 @@ pub(super) fn push_f32(
     let weights = lower.values(w)?;
     let filter = weights.len() / usize::from(window.output[2]).max(1);
     let (stored, scales) = if bits.bits == 16 {
-        let halves = halves(&weights).ok_or_else(|| Error::internal(format!("`{}` has weights without halves", node.name)))?;
+        let halves =
+            halves(&weights).ok_or_else(|| Error::internal(format!("`{}` has weights without halves", node.name)))?;
         let bytes = halves.iter().flat_map(|half| half.to_le_bytes()).collect();
         (bytes, vec![1.0; usize::from(window.output[2])])
     } else {

@@ -98,7 +98,10 @@ pub fn keep_bytes(graph: &mut Graph, weights: &Weights) -> Result<()> {
         return Ok(());
     }
     let forms = [8, 16].map(|bits| LowBits { bits, group: None });
-    let forms: Vec<LowBits> = forms.into_iter().filter(|form| in_file.values().any(|bits| bits == form)).collect();
+    let forms: Vec<LowBits> = forms
+        .into_iter()
+        .filter(|form| in_file.values().any(|bits| bits == form))
+        .collect();
     let mut marked = Vec::new();
     for node in &graph.nodes {
         let Some([outputs, filter]) = layer(graph, node) else {

@@ -40,7 +40,9 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
         "IntDenseS8" | "IntNarrowDenseS8" | "DspDenseS8" | "DenseS8" | "MveDenseS8" => Form::Dense,
         "IntWinogradConv2dS8" => Form::Neighbours,
         "CompactConv2dS8" if random.chance(2) => Form::Depthwise,
-        "Conv2dS16" | "W16Conv2dF32" | "W8Conv2dF32" | "W4Conv2dF32" | "W4Conv2dS8" if random.chance(3) => Form::Depthwise,
+        "Conv2dS16" | "W16Conv2dF32" | "W8Conv2dF32" | "W4Conv2dF32" | "W4Conv2dS8" if random.chance(3) => {
+            Form::Depthwise
+        }
         _ if random.chance(4) => Form::Dense,
         _ => Form::Convolution,
     };

@@ -187,7 +187,10 @@ fn elements(kernel: KernelId, random: &mut Random, constant: Slot) -> (Step, Vec
                 classes,
             };
             let label = classes as i32 - 1;
-            (Step::SoftmaxCrossEntropyF32(op), label.to_le_bytes().repeat(rows as usize))
+            (
+                Step::SoftmaxCrossEntropyF32(op),
+                label.to_le_bytes().repeat(rows as usize),
+            )
         }
         _ => {
             let op = SquaredErrorF32 {
