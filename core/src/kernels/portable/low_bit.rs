@@ -261,19 +261,13 @@ fn dot<const BITS: u32>(x: Src<'_, f32>, filter: &[u8], first: usize) -> Option<
     Some(sum)
 }
 
-/// The f32 of a finite half.
+/// The f32 of a finite half, in the same few instructions for all of them.
 #[inline(always)]
 fn widened(half: [u8; 2]) -> f32 {
-    let half = u32::from(u16::from_le_bytes(half));
-    let magnitude = half & 0x7FFF;
-    let bits = if magnitude < 0x400 {
-        // Steps of 2^-24.
-        (magnitude as f32 * f32::from_bits((127 - 24) << 23)).to_bits()
-    } else {
-        // An f32 counts its exponent from 127, a half from 15.
-        (magnitude << 13).wrapping_add((127 - 15) << 23)
-    };
-    f32::from_bits(bits | (half & 0x8000) << 16)
+    // The half's exponent and mantissa at their places in an f32, whose sign is that of the half.
+    let bits = (i32::from(i16::from_le_bytes(half)) << 13) as u32 & 0x8FFF_E000;
+    // An f32 counts its exponent from 127, a half from 15.
+    f32::from_bits(bits) * f32::from_bits((127 + 112) << 23)
 }
 
 /// Four sums, so that none waits for another.

@@ -115,7 +115,9 @@ pub fn keep_bytes(graph: &mut Graph, weights: &Weights) -> Result<()> {
         }
         let values = parameters::values(graph, weights, id)?;
         let holds = |bits: &&LowBits| match bits.bits {
-            16 => values.iter().all(|&weight| rounded_to_f16(weight) == weight),
+            16 => values
+                .iter()
+                .all(|&weight| weight.is_finite() && rounded_to_f16(weight) == weight),
             _ => values.chunks(filter.max(1)).all(|filter| exact(filter).is_some()),
         };
         if let Some(&bits) = fitting.find(holds) {

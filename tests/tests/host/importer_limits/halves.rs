@@ -1,6 +1,10 @@
 //! Weights that are float16 in a `.tflite` file: convolutions and linear layers store these bits, and compute what they mean.
 
+use arenite::KernelId;
+use arenite_host::gradient::{Loss, Request};
 use arenite_host::import::ImportOptions;
+use arenite_host::model::ModelFile;
+use arenite_host::pack::{Options, pack};
 use arenite_tests::tflite_file::{FLOAT32, TfliteFile, byte, int};
 use arenite_tests::writers::Random;
 
@@ -34,13 +38,13 @@ fn halves(count: usize) -> (Vec<u8>, Vec<f64>) {
     all
 }
 
-/// A 3 x 3 convolution over 5 x 6 pixels of seven channels, then a linear layer of its 270 results.
-#[test]
-fn layers_keep_their_halves_and_compute_what_they_mean() {
-    const INPUTS: usize = 7;
-    const CHANNELS: usize = 9;
-    const OUTPUTS: usize = 11;
-    let (pixels, between) = (5 * 6, 5 * 6 * CHANNELS);
+const INPUTS: usize = 7;
+const CHANNELS: usize = 9;
+const OUTPUTS: usize = 11;
+
+/// A 3 x 3 convolution over 5 x 6 pixels of seven channels, then a linear layer of its 270 results: the file and the weights of both.
+fn network() -> (Vec<u8>, Vec<f64>, Vec<f64>) {
+    let between = 5 * 6 * CHANNELS;
     let (bits, first) = halves(CHANNELS * 9 * INPUTS);
     let (more, second) = halves(OUTPUTS * between);
     let mut file = TfliteFile::new();
@@ -58,9 +62,15 @@ fn layers_keep_their_halves_and_compute_what_they_mean() {
     file.operator(DEQUANTIZE, &[other], &[other_real], vec![]);
     file.operator(9, &[h, other_real, -1], &[y], vec![]);
     file.ends(&[x], &[y]);
+    (file.bytes(), first, second)
+}
 
-    let input = random(pixels * INPUTS);
-    let (bytes, found) = packed(&file.bytes(), ImportOptions::default(), &[stored(&input)]);
+#[test]
+fn layers_keep_their_halves_and_compute_what_they_mean() {
+    let between = 5 * 6 * CHANNELS;
+    let (file, first, second) = network();
+    let input = random(5 * 6 * INPUTS);
+    let (bytes, found) = packed(&file, ImportOptions::default(), &[stored(&input)]);
     let mut hidden = Vec::new();
     for (row, column, channel) in
         (0..5).flat_map(|r| (0..6).flat_map(move |k| (0..CHANNELS).map(move |channel| (r, k, channel))))
@@ -100,4 +110,29 @@ fn layers_keep_their_halves_and_compute_what_they_mean() {
         bytes < 2 * weights + 16 * (CHANNELS + OUTPUTS) + 64,
         "{bytes} bytes for {weights} weights"
     );
+}
+
+/// What is trained is f32; layers that stay as they are keep their halves.
+#[test]
+fn trained_layers_are_f32() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (content, first, second) = network();
+    let input = folder.path().join("m.tflite");
+    std::fs::write(&input, content).expect("written");
+    for (trainable, trained) in [(vec![], first.len() + second.len()), (vec!["other*"], second.len())] {
+        let options = Options {
+            train: Some(Request {
+                loss: Loss::Mse,
+                trainable: trainable.into_iter().map(String::from).collect(),
+            }),
+            ..Options::new(&input, folder.path().join("m.bin"))
+        };
+        let summary = pack(&options, &mut |_, _, _| {}).expect("packs").summary;
+        assert_eq!(summary.training.expect("it trains").trained_params, trained as u64);
+        let file = ModelFile::open(&options.output).expect("a model");
+        let view = file.view().expect("sections");
+        let kernels = view.steps().expect("steps").into_iter().map(|step| step.kernel());
+        let halves = kernels.filter(|&kernel| kernel == KernelId::W16Conv2dF32).count();
+        assert_eq!(halves, usize::from(trained == second.len()));
+    }
 }
