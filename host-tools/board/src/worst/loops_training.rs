@@ -45,7 +45,7 @@ pub(super) fn counts(step: &Step) -> Option<[Counts; 3]> {
         }
         Step::MaxPoolPositionsF32(op) => {
             let [fours, single] = blocks("fours", "single channels", op.window.output[2].into(), 4);
-            grid(&places(&op.window, 1), &[fours, single], &[])
+            grid(&places(&op.window), &[fours, single], &[])
         }
         Step::MaxPoolGradF32(op) => pool_grad(&op.window),
         Step::AvgPoolGradF32(op) => pool_grad(&op.window),
@@ -87,9 +87,9 @@ fn tiles(outputs: u32, inputs: u32, groups: f64) -> [(&'static str, f64); 4] {
     ]
 }
 
-/// Pixels of the output, and the rows and taps of their windows that lie inside the input, `times` each.
-fn places(window: &Window2d, times: u32) -> [(&'static str, f64); 5] {
-    let images = f64::from(window.batch) * f64::from(times);
+/// Pixels of the output, and the rows and taps of their windows that lie inside the input.
+fn places(window: &Window2d) -> [(&'static str, f64); 5] {
+    let images = f64::from(window.batch);
     let [height, width] = [window.output[0], window.output[1]].map(f64::from);
     let [tall, wide] = [0, 1].map(|axis| taps(window, axis).map(|(_, count)| count as f64).sum::<f64>());
     [
@@ -109,9 +109,20 @@ fn of_group(window: &Window2d, groups: u16) -> [u32; 2] {
 /// Pixel by pixel, four filters at a time, along runs of neighbours: rows of the window, or where taps are apart tap by tap.
 fn forward(window: &Window2d, groups: u16, biased: bool) -> [Counts; 3] {
     let [depth, filters] = of_group(window, groups);
-    let mut all = places(window, 1).to_vec();
-    let runs = if window.dilation[1] == 1 && groups == 1 { 3 } else { 4 };
-    all.push(("runs", all[runs].1));
+    let all = places(window);
+    let [_, _, _, rows, inside] = all;
+    let depth = f64::from(depth);
+    let parts = |of: f64| [(of / 4.0).floor(), of % 4.0];
+    let (runs, [fours_in, left]) = if window.dilation[1] == 1 && groups == 1 {
+        let tall = rows.1 / f64::from(window.output[1]).max(1.0);
+        let each = taps(window, 1).map(|(_, count)| parts(count as f64 * depth));
+        let [blocks, left] = each.fold([0.0; 2], |sum, part| [sum[0] + part[0], sum[1] + part[1]]);
+        (rows.1, [tall * blocks, tall * left])
+    } else {
+        (inside.1, parts(depth).map(|part| inside.1 * part))
+    };
+    let mut all = all.to_vec();
+    all.extend([("runs", runs), ("fours in", fours_in), ("left in", left)]);
     let [fours, single] = blocks("fours", "single filters", filters, 4);
     let each = |(name, count): (&'static str, f64)| (name, count * f64::from(groups));
     let outputs = f64::from(window.output[2]);
@@ -123,11 +134,7 @@ fn forward(window: &Window2d, groups: u16, biased: bool) -> [Counts; 3] {
             each(single),
             ("biased", if biased { outputs } else { 0.0 }),
         ],
-        &[
-            ("depth", depth.into()),
-            ("depth/4", f64::from(depth / 4)),
-            ("depth left", f64::from(depth % 4)),
-        ],
+        &[],
     )
 }
 
@@ -138,14 +145,15 @@ fn input_grad(window: &Window2d, groups: u16) -> [Counts; 3] {
     let [rows, columns, _] = window.input.map(f64::from);
     let [kernel_rows, kernel_columns] = window.kernel.map(f64::from);
     let pixels = images * rows * columns;
-    let [_, _, _, _, inside] = places(window, 1);
+    let tall: f64 = taps(window, 0).map(|(_, count)| count as f64).sum();
+    let [_, _, _, _, inside] = places(window);
     let each = |(name, count): (&'static str, f64)| (name, count * f64::from(groups));
     let [eights, single] = blocks("eights", "single channels", channels, 8);
     grid(
         &[
             ("pixels", pixels),
             ("k rows", pixels * kernel_rows),
-            ("taps", pixels * kernel_rows * kernel_columns),
+            ("taps", images * tall * columns * kernel_columns),
             inside,
         ],
         &[("groups", groups.into()), each(eights), each(single)],
@@ -153,21 +161,32 @@ fn input_grad(window: &Window2d, groups: u16) -> [Counts; 3] {
     )
 }
 
+/// Taps of an axis that lie inside the input for some place of the output.
+fn met(window: &Window2d, axis: usize) -> f64 {
+    let mut all: Vec<i64> = taps(window, axis)
+        .flat_map(|(first, count)| first..first + count)
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    all.len() as f64
+}
+
 /// Tap by tap, a tile of weights at a time, over all pixels that have the tap inside.
 fn weight_sgd(window: &Window2d, groups: u16) -> [Counts; 3] {
     let [channels, filters] = of_group(window, groups);
     let images = f64::from(window.batch);
-    let [kernel_rows, kernel_columns] = window.kernel.map(f64::from);
+    let kernel_columns = f64::from(window.kernel[1]);
+    let [met_rows, met_columns] = [0, 1].map(|axis| met(window, axis));
     let tall: f64 = taps(window, 0).map(|(_, count)| count as f64).sum();
-    let [_, _, _, _, inside] = places(window, 1);
+    let [_, _, _, _, inside] = places(window);
     let mut narrow = tiles(filters, channels, groups.into()).to_vec();
     narrow.push(("outputs", window.output[2].into()));
     grid(
         &[
-            ("k rows", kernel_rows),
-            ("taps", kernel_rows * kernel_columns),
-            ("images", images * kernel_rows * kernel_columns),
-            ("lines", images * tall * kernel_columns),
+            ("taps", met_rows * kernel_columns),
+            ("taps met", met_rows * met_columns),
+            ("images", images * met_rows * met_columns),
+            ("lines", images * tall * met_columns),
             inside,
         ],
         &narrow,
@@ -178,7 +197,7 @@ fn weight_sgd(window: &Window2d, groups: u16) -> [Counts; 3] {
 /// The gradient is cleared, then each output gives its own to taps of its window.
 fn pool_grad(window: &Window2d) -> [Counts; 3] {
     let cleared = f64::from(window.batch) * window.input.map(f64::from).iter().product::<f64>();
-    let mut all = places(window, 1).to_vec();
+    let mut all = places(window).to_vec();
     all.push(("cleared", cleared));
     grid(&all, &[("channels", window.output[2].into())], &[])
 }
