@@ -73,6 +73,11 @@ pub struct LowBits {
 }
 
 impl LowBits {
+    /// As it computes with.
+    pub const WIDE: Self = Self { bits: 32, group: None };
+}
+
+impl LowBits {
     /// Weights that share a scale, of as many of an output.
     pub fn share(self, filter: usize) -> usize {
         self.group.unwrap_or(filter).min(filter).max(1)

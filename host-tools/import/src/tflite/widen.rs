@@ -182,7 +182,7 @@ impl Importer<'_, '_> {
         if halves > 0 {
             self.warn(format!(
                 "{halves} float16 tensors: convolutions and linear layers store their weights as they are and widen them as they read, which takes more \
-                 instructions; the others are stored as float32 (--dtype f32 --weight-bits 8 or 4 stores fewer bits)"
+                 instructions; the others are stored as float32 (--dtype f32 --weight-bits 32 stores all so, 8 or 4 fewer bits)"
             ));
         }
         if hybrid > 0 {

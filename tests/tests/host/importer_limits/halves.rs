@@ -2,9 +2,11 @@
 
 use arenite::KernelId;
 use arenite_host::gradient::{Loss, Request};
+use arenite_host::graph::LowBits;
 use arenite_host::import::ImportOptions;
 use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
+use arenite_host::quantize::WeightOnly;
 use arenite_tests::tflite_file::{FLOAT32, TfliteFile, byte, int};
 use arenite_tests::writers::Random;
 
@@ -77,7 +79,7 @@ fn layers_keep_their_halves_and_compute_what_they_mean() {
     {
         let mut sum = 0.0;
         for (i, j) in (0..3).flat_map(|i| (0..3).map(move |j| (i, j))) {
-            let (Some(r), Some(k)) = ((row + i as usize).checked_sub(1), (column + j as usize).checked_sub(1)) else {
+            let (Some(r), Some(k)) = ((row + i).checked_sub(1), (column + j).checked_sub(1)) else {
                 continue;
             };
             if r < 5 && k < 6 {
@@ -135,4 +137,32 @@ fn trained_layers_are_f32() {
         let halves = kernels.filter(|&kernel| kernel == KernelId::W16Conv2dF32).count();
         assert_eq!(halves, usize::from(trained == second.len()));
     }
+}
+
+#[test]
+fn all_weights_are_f32_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (content, first, second) = network();
+    let input = folder.path().join("m.tflite");
+    std::fs::write(&input, content).expect("written");
+    let mut sizes = Vec::new();
+    for bits in [None, Some(LowBits::WIDE)] {
+        let options = Options {
+            weight_only: bits.map(|bits| WeightOnly {
+                bits,
+                keep_f32: Vec::new(),
+            }),
+            ..Options::new(&input, folder.path().join("m.bin"))
+        };
+        pack(&options, &mut |_, _, _| {}).expect("packs");
+        let file = ModelFile::open(&options.output).expect("a model");
+        let view = file.view().expect("sections");
+        let mut kernels = view.steps().expect("steps").into_iter().map(|step| step.kernel());
+        assert_eq!(kernels.any(|kernel| kernel == KernelId::W16Conv2dF32), bits.is_none());
+        sizes.push(view.weights().len());
+    }
+    assert!(
+        sizes[0] + 2 * (first.len() + second.len()) <= sizes[1] + 256,
+        "{sizes:?}"
+    );
 }
