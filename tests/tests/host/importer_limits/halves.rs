@@ -75,10 +75,10 @@ fn layers_keep_their_halves_and_compute_what_they_mean() {
     let (bytes, found) = packed(&file, ImportOptions::default(), &[stored(&input)]);
     let mut hidden = Vec::new();
     for (row, column, channel) in
-        (0..5).flat_map(|r| (0..6).flat_map(move |k| (0..CHANNELS).map(move |channel| (r, k, channel))))
+        (0..5_usize).flat_map(|r| (0..6_usize).flat_map(move |k| (0..CHANNELS).map(move |channel| (r, k, channel))))
     {
         let mut sum = 0.0;
-        for (i, j) in (0..3).flat_map(|i| (0..3).map(move |j| (i, j))) {
+        for (i, j) in (0..3_usize).flat_map(|i| (0..3_usize).map(move |j| (i, j))) {
             let (Some(r), Some(k)) = ((row + i).checked_sub(1), (column + j).checked_sub(1)) else {
                 continue;
             };
