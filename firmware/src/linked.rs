@@ -2,9 +2,9 @@
 
 #[cfg(few_kernels)]
 use arenite::KernelId::{
-    AttentionF32, Compare, EmbeddingW8, Gather, IntWinogradConv2dS8, L2NormS8, LocallyConnectedF32, LrnF32, LstmF32,
+    AttentionF32, Compare, Gather, IntWinogradConv2dS8, L2NormS8, LocallyConnectedF32, LrnF32, LstmF32,
     LstmInt, SignalOverlapAdd, SignalWindow, SpecialBinaryF32, SpecialF32, SquaredErrorF32, SvdfF32, TrainedConv2dF32,
-    W8Conv2dF32,
+    W16Conv2dF32, W8Conv2dF32,
 };
 #[cfg(few_kernels)]
 use arenite::KernelSet;
@@ -33,7 +33,7 @@ impl arenite::Kernels for Linked {
         .without(SvdfF32 as u8, SvdfF32 as u8)
         .without(LocallyConnectedF32 as u8, LocallyConnectedF32 as u8)
         .without(LrnF32 as u8, LrnF32 as u8)
-        .without(AttentionF32 as u8, EmbeddingW8 as u8)
+        .without(AttentionF32 as u8, W16Conv2dF32 as u8)
         .without(TrainedConv2dF32 as u8, SquaredErrorF32 as u8)
         .without(SpecialBinaryF32 as u8, SpecialBinaryF32 as u8);
 }

@@ -23,10 +23,9 @@ pub fn compared() -> impl Iterator<Item = KernelId> {
     all.filter(move |&kernel| kernel != KernelId::EthosU && only.is_none_or(|only| only == kernel))
 }
 
-/// Whether `cargo xtask bench --most` has steps of a kernel. Of those that train it has none yet, so that nothing bounds their instructions.
+/// Whether `cargo xtask bench --most` has steps of a kernel.
 pub fn is_generated(kernel: KernelId) -> bool {
-    let trains = KernelId::TrainedConv2dF32 as u8..=KernelId::SquaredErrorF32 as u8;
-    kernel != KernelId::EthosU && !trains.contains(&(kernel as u8))
+    kernel != KernelId::EthosU
 }
 
 /// Whether the kit of a board has cases of a kernel: that of a small flash leaves the portable ones to other boards of the same core.

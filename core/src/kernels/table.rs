@@ -536,6 +536,7 @@ macro_rules! kernels {
             91 LrnS8 Scalar portable::lrn::S8;
             77 Detections Scalar portable::detections::DetectionsKernel;
             78 L2NormS8 Scalar portable::l2_norm::S8;
+            134 W16Conv2dF32 Scalar portable::low_bit::F32<16>;
             74 W8Conv2dF32 Scalar portable::low_bit::F32<8>;
             75 W4Conv2dF32 Scalar portable::low_bit::F32<4>;
             76 W4Conv2dS8 Scalar portable::low_bit::S8W4;

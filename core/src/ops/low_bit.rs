@@ -16,7 +16,8 @@ use crate::ops::size::{checked_size, size};
 use crate::ops::window::{Window2d, two};
 
 operator! {
-    /// A convolution of f32 activations with weights of 8 or 4 bits, `w = scale * q`: the kernel says which.
+    /// A convolution of f32 activations with weights of 16, 8 or 4 bits, `w = scale * q`: the kernel says which. Of 16 bits `q` is a finite half (IEEE 754
+    /// binary16), of fewer a whole number.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[cfg_attr(feature = "defmt", derive(defmt::Format))]
     pub struct WeightOnlyF32<P> {
@@ -122,9 +123,13 @@ impl Shape {
     }
 }
 
-/// Bytes of an output's weights, 8 or 4 bits each.
+/// Bytes of an output's weights, 16, 8 or 4 bits each.
 pub const fn filter_bytes(weights: u32, bits: u32) -> u32 {
-    if bits == 4 { weights.div_ceil(2) } else { weights }
+    match bits {
+        4 => weights.div_ceil(2),
+        16 => weights.saturating_mul(2),
+        _ => weights,
+    }
 }
 
 fn check(window: &Window2d, groups: u16, share: u32) -> Result<(), Fault> {

@@ -9,6 +9,7 @@ pub mod accelerator;
 pub mod error;
 pub mod files;
 pub mod graph;
+pub mod half;
 pub mod metadata;
 pub mod model;
 pub mod program;

@@ -30,7 +30,6 @@ mod fold_budget;
 mod foreign;
 #[cfg(feature = "gguf")]
 mod gguf;
-mod half;
 mod imported;
 #[cfg(feature = "keras-order")]
 mod keras_order;
@@ -62,7 +61,7 @@ use std::path::Path;
 pub use assume::Assumptions;
 pub use imported::{Dialect, ImportOptions, Imported, SampleRun, Samples};
 
-use arenite_graph::{error, files, graph, spelling, weights};
+use arenite_graph::{error, files, graph, half, spelling, weights};
 
 use error::{Error, ErrorKind, Result};
 

@@ -18,5 +18,5 @@ pub mod memory;
 pub mod passes;
 
 use arenite_graph::{
-    Error, Result, accelerator, error, files, graph, metadata, model, program, report, stage, weights,
+    Error, Result, accelerator, error, files, graph, half, metadata, model, program, report, stage, weights,
 };

@@ -14,5 +14,7 @@ pub mod preprocess;
 pub mod quantize;
 pub mod samples;
 
-use arenite_graph::{Error, Result, error, files, graph, metadata, model, program, report, spelling, stage, weights};
+use arenite_graph::{
+    Error, Result, error, files, graph, half, metadata, model, program, report, spelling, stage, weights,
+};
 use arenite_plan::{emit, lower, memory, passes};

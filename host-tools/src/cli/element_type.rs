@@ -24,8 +24,8 @@ pub(super) struct ElementTypeOptions {
     /// Rounds weights for the least error of their layer's output on the samples.
     #[arg(long)]
     optimise_rounding: bool,
-    /// Stores weights in 8 or 4 bits: with --dtype f32 they are widened as they are read; with int8, 4.
-    #[arg(long, value_name = "BITS", value_parser = ["8", "4"])]
+    /// Stores weights in 16, 8 or 4 bits: with --dtype f32 they are widened as they are read, and of 32 none are; with int8, 4.
+    #[arg(long, value_name = "BITS", value_parser = ["32", "16", "8", "4"])]
     weight_bits: Option<String>,
     /// Neighbouring weights of an output channel that share a scale, or with int8 a factor; all of them by default.
     #[arg(long, value_name = "N", requires = "weight_bits", value_parser = clap::value_parser!(u32).range(1..))]
@@ -80,11 +80,18 @@ impl ElementTypeOptions {
         }
         let mut low_bits = None;
         if let Some(bits) = self.low_bits() {
+            if bits.bits > 8 && bits.group.is_some() {
+                return Err(usage(&format!("--group with --weight-bits {}", bits.bits))
+                    .help("leave it out: floating-point numbers share no scale"));
+            }
             match dtype {
                 Some(DType::F32) if self.keep_f32.iter().any(|name| name == AUTO) => {
                     return Err(usage("--keep-f32 auto with --dtype f32")
                         .expected("the names of layers")
                         .help("leave it out: weights of every kind of layer have a form in few bits"));
+                }
+                Some(DType::F32) if bits == LowBits::WIDE && !self.keep_f32.is_empty() => {
+                    return Err(usage("--keep-f32 with --weight-bits 32").help("leave it out: all weights are f32"));
                 }
                 Some(DType::F32) => {
                     asked.weight_only = Some(WeightOnly {
@@ -92,10 +99,9 @@ impl ElementTypeOptions {
                         keep_f32: self.keep_f32.clone(),
                     });
                 }
-                Some(DType::I8) if bits.bits == 8 => {
-                    return Err(
-                        usage("--dtype int8 --weight-bits 8").help("leave --weight-bits out: int8 weights have 8 bits")
-                    );
+                Some(DType::I8) if bits.bits != 4 => {
+                    return Err(usage(&format!("--dtype int8 --weight-bits {}", bits.bits))
+                        .help("leave --weight-bits out: int8 weights have 8 bits"));
                 }
                 Some(DType::I8) if self.calibrate.is_none() => {
                     return Err(usage("--dtype int8 --weight-bits 4 without --calibrate")

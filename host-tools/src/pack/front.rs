@@ -14,7 +14,7 @@ use crate::channels::{self, Removed};
 use crate::describe;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files;
-use crate::graph::{Graph, check, facts};
+use crate::graph::{Graph, LowBits, check, facts};
 use crate::import::{self, Imported, Samples};
 use crate::lower::select;
 use crate::pairs;
@@ -179,8 +179,11 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     if quantizing.is_none() {
         quantize::keep_bytes(&mut graph, &weights).map_err(at_input)?;
     }
-    if let Some(request) = &options.weight_only {
+    if options.weight_only.is_some() {
         graph.low_bits.clear();
+    }
+    let fewer_bits = options.weight_only.as_ref().filter(|asked| asked.bits != LowBits::WIDE);
+    if let Some(request) = fewer_bits {
         let report = quantize::store_weights(&mut graph, &weights, request, &mut warnings).map_err(at_input)?;
         summary.weight_only = Some(report);
     }
@@ -193,7 +196,7 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         weights,
         files,
         // They state what the network computes in its own types, with its own weights.
-        samples: samples.filter(|_| !retyped && options.preprocess.is_none() && options.weight_only.is_none()),
+        samples: samples.filter(|_| !retyped && options.preprocess.is_none() && fewer_bits.is_none()),
         keys,
         warnings,
         summary,

@@ -421,6 +421,12 @@ fn weights_of_few_bits_say_what_they_want() {
     for (options, status, said) in [
         (&["--weight-bits", "4"][..], 2, "--dtype f32"),
         (&["--dtype", "f32", "--weight-bits", "5"], 2, "8, 4"),
+        (&["--dtype", "f32", "--weight-bits", "16", "--group", "8"], 2, "--group"),
+        (
+            &["--dtype", "f32", "--weight-bits", "32", "--keep-f32", "fc1"],
+            2,
+            "--keep-f32",
+        ),
         (&["--dtype", "f32", "--group", "8"], 2, "--weight-bits"),
         (&["--dtype", "f32", "--weight-bits", "4", "--group", "0"], 2, "--group"),
         (&["--dtype", "f32", "--keep-f32", "fc1"], 2, "--keep-f32"),

@@ -321,7 +321,9 @@ fn campaign(streams: u64) -> u64 {
             let params = case.step.encode(&mut buffer).expect("parameters are short");
             // Scales and factors that are above zero are hardly ever among any numbers.
             let constants = match kernel {
-                KernelId::W8Conv2dF32 | KernelId::W4Conv2dF32 | KernelId::W4Conv2dS8 if random.below(2) == 0 => {
+                KernelId::W16Conv2dF32 | KernelId::W8Conv2dF32 | KernelId::W4Conv2dF32 | KernelId::W4Conv2dS8
+                    if random.below(2) == 0 =>
+                {
                     let words =
                         (0..CONSTANTS / 4).map(|_| (1 + random.below(15) as i32) * [1, 0x0101_0101][random.below(2)]);
                     words.flat_map(i32::to_le_bytes).collect()

@@ -69,7 +69,7 @@ macro_rules! weight {
             KernelId::FpuConv2dF32 | KernelId::LinearF32 | KernelId::RmsNormF32 => 48,
             KernelId::AttentionF32 | KernelId::SvdfF32 => 50,
             KernelId::Conv2dF32 | KernelId::DepthwiseF32 | KernelId::LstmF32 => 52,
-            KernelId::W4Conv2dF32 | KernelId::W8Conv2dF32 => 56,
+            KernelId::W16Conv2dF32 | KernelId::W4Conv2dF32 | KernelId::W8Conv2dF32 => 56,
             KernelId::LocallyConnectedF32 => 58,
             KernelId::ActivationGradF32 | KernelId::AvgPoolGradF32 | KernelId::MaxPoolGradF32 => 36,
             KernelId::BiasSgdF32 | KernelId::MaxPoolPositionsF32 => 45,

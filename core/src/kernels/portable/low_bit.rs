@@ -1,4 +1,4 @@
-//! Convolutions with weights of 8 or 4 bits under f32 activations, and of 4 under int8 ones, straight from the formulas of [`crate::ops::low_bit`].
+//! Convolutions with weights of 16, 8 or 4 bits under f32 activations, and of 4 under int8 ones, straight from the formulas of [`crate::ops::low_bit`].
 
 use super::conv2d::{are_shifts, each_output, trailing};
 use super::{clamp, taps};
@@ -153,7 +153,7 @@ fn scales_and_padding<const BITS: u32>(op: &WeightOnlyF32, mem: &Mem<'_>) -> Opt
     let scales = mem.weights::<f32>(op.scales, shape.all_parts()?)?;
     // As bits: above zero is what lies above those of zero and below infinity's.
     let usable = |scale: &f32| (1..f32::INFINITY.to_bits()).contains(&scale.to_bits());
-    let padding = BITS == 8 || padding_is_zero(mem.weights::<u8>(op.weights, shape.bytes(BITS)?)?, &shape)?;
+    let padding = BITS != 4 || padding_is_zero(mem.weights::<u8>(op.weights, shape.bytes(BITS)?)?, &shape)?;
     Some(padding && scales.iter().all(usable))
 }
 
@@ -234,8 +234,12 @@ fn high(byte: u8) -> i8 {
 /// The dot product of activations and as many weights from `first` on: a fixed order of additions, the same on every target.
 #[inline(always)]
 fn dot<const BITS: u32>(x: Src<'_, f32>, filter: &[u8], first: usize) -> Option<f32> {
+    if BITS == 16 {
+        let (halves, _) = filter.as_chunks();
+        return Some(dot_of(x, halves.get(first..)?.get(..x.len())?, |&half| widened(half)));
+    }
     if BITS == 8 {
-        return Some(dot_8(x, filter.get(first..)?.get(..x.len())?));
+        return Some(dot_of(x, filter.get(first..)?.get(..x.len())?, |&q| f32::from(q as i8)));
     }
     let mut sum = 0.0;
     let (x, bytes) = halves(x, filter, first, |x, q| sum += x * f32::from(q))?;
@@ -257,20 +261,30 @@ fn dot<const BITS: u32>(x: Src<'_, f32>, filter: &[u8], first: usize) -> Option<
     Some(sum)
 }
 
+/// The f32 of a finite half, in the same few instructions for all of them.
+#[inline(always)]
+fn widened(half: [u8; 2]) -> f32 {
+    // The half's exponent and mantissa at their places in an f32, whose sign is that of the half.
+    let bits = (i32::from(i16::from_le_bytes(half)) << 13) as u32 & 0x8FFF_E000;
+    // An f32 counts its exponent from 127, a half from 15.
+    f32::from_bits(bits) * f32::from_bits((127 + 112) << 23)
+}
+
 /// Four sums, so that none waits for another.
-fn dot_8(x: Src<'_, f32>, w: &[u8]) -> f32 {
+#[inline(always)]
+fn dot_of<W>(x: Src<'_, f32>, w: &[W], wide: impl Fn(&W) -> f32) -> f32 {
     let mut sums = [0.0_f32; 4];
     let (blocks, rest) = w.as_chunks::<4>();
     let (fours, others) = x.chunks::<4>();
     for (i, block) in blocks.iter().enumerate() {
         if let Some(x) = fours.get(i) {
-            for ((sum, x), &q) in sums.iter_mut().zip(x).zip(block) {
-                *sum += x * f32::from(q as i8);
+            for ((sum, x), q) in sums.iter_mut().zip(x).zip(block) {
+                *sum += x * wide(q);
             }
         }
     }
     let [p, q, r, s] = sums;
-    let tail = others.iter().zip(rest).map(|(x, &q)| x * f32::from(q as i8));
+    let tail = others.iter().zip(rest).map(|(x, q)| x * wide(q));
     (p + q) + (r + s) + tail.sum::<f32>()
 }
 

@@ -7,7 +7,23 @@ use crate::ops::low_bit::{Conv2dS8W4, WeightOnlyF32};
 use crate::ops::pointwise::clamp;
 use crate::quant::Multiplier;
 
-/// Weight `index` of output `o`, of a filter of so many weights: a byte each, or of 4 bits two in a byte, the first in the low half.
+/// Weight `index` of output `o`, of a filter of so many weights, as an f32: of 16 bits a half, of fewer a whole number.
+fn value(bytes: &[u8], bits: u32, filter: usize, o: usize, index: usize) -> Option<f32> {
+    if bits != 16 {
+        return weight(bytes, bits, filter, o, index).map(f32::from);
+    }
+    let at = 2 * (o * filter + index);
+    let half = u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]);
+    let (exponent, mantissa) = (half >> 10 & 31, half & 1023);
+    let power = |exponent: i32| f32::from_bits(((exponent + 127) as u32) << 23);
+    let magnitude = match exponent {
+        0 => f32::from(mantissa) * power(-24),
+        _ => f32::from(1024 + mantissa) * power(i32::from(exponent) - 25),
+    };
+    Some(if half >> 15 == 1 { -magnitude } else { magnitude })
+}
+
+/// The same of fewer bits: a byte each, or of 4 bits two in a byte, the first in the low half.
 fn weight(bytes: &[u8], bits: u32, filter: usize, o: usize, index: usize) -> Option<i8> {
     if bits == 8 {
         return bytes.get(o * filter + index).map(|&byte| byte as i8);
@@ -20,7 +36,12 @@ fn weight(bytes: &[u8], bits: u32, filter: usize, o: usize, index: usize) -> Opt
 
 /// Bytes of all weights.
 fn bytes(bits: u32, filter: usize, outputs: usize) -> usize {
-    outputs * if bits == 8 { filter } else { filter.div_ceil(2) }
+    let of_one = match bits {
+        16 => 2 * filter,
+        8 => filter,
+        _ => filter.div_ceil(2),
+    };
+    outputs * of_one
 }
 
 pub(crate) fn f32<const BITS: u32>(op: &WeightOnlyF32, mem: &Mem<'_>) -> Option<()> {
@@ -40,7 +61,7 @@ pub(crate) fn f32<const BITS: u32>(op: &WeightOnlyF32, mem: &Mem<'_>) -> Option<
         };
         products(window, op.groups, index, |x, w| {
             let scale = scales.get(at([to[3], scales_of_output], [o, w / share]))?;
-            sum += input.get(x)? * (scale * f32::from(weight(weights, BITS, filter, o, w)?));
+            sum += input.get(x)? * (scale * value(weights, BITS, filter, o, w)?);
             Some(())
         })?;
         if let Some(residual) = op.residual {

@@ -108,9 +108,22 @@ fn low_bit(draw: &mut Draw<'_>, bits: u32, filter: u32, outputs: u32) -> Option<
     })
 }
 
+/// Halves below 2, now and then subnormal ones.
+fn halves(draw: &mut Draw<'_>, filter: u32, outputs: u32) -> Option<u32> {
+    draw.constants(outputs * filter, |random| {
+        let bits = random.next() as u16;
+        let exponents = if bits & 0x70 == 0 { 0x83FF } else { 0xBFFF };
+        (random.next() as u16 & exponents).to_le_bytes()
+    })
+}
+
 impl Generated for WeightOnlyF32 {
     fn generate(draw: &mut Draw<'_>) -> Option<(Self, Data)> {
-        let bits = if draw.kernel == KernelId::W4Conv2dF32 { 4 } else { 8 };
+        let bits = match draw.kernel {
+            KernelId::W4Conv2dF32 => 4,
+            KernelId::W16Conv2dF32 => 16,
+            _ => 8,
+        };
         let (window, groups) = grouped(draw)?;
         let (outputs, filter) = (u32::from(window.output[2]), filter(&window, groups));
         let share = share(draw, filter);
@@ -118,7 +131,10 @@ impl Generated for WeightOnlyF32 {
             output: Slot::default(),
             input: Slot::default(),
             residual: draw.one_in(3).then(Slot::default),
-            weights: low_bit(draw, bits, filter, outputs)?,
+            weights: match bits {
+                16 => halves(draw, filter, outputs)?,
+                _ => low_bit(draw, bits, filter, outputs)?,
+            },
             scales: draw.constants(outputs * filter.div_ceil(share), |random| {
                 (0.001 + random.float().abs() / 8.0).to_le_bytes()
             })?,
@@ -134,6 +150,7 @@ impl Generated for WeightOnlyF32 {
     fn reference(kernel: KernelId) -> Reference<Self> {
         match kernel {
             KernelId::W4Conv2dF32 => reference::low_bit::f32::<4>,
+            KernelId::W16Conv2dF32 => reference::low_bit::f32::<16>,
             _ => reference::low_bit::f32::<8>,
         }
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::counts::{Counts, ONCE, taps};
-use super::{loops, loops_mve, loops_neon, loops_rvv, loops_sequence, loops_single, loops_sme};
+use super::{loops, loops_mve, loops_neon, loops_rvv, loops_sequence, loops_single, loops_sme, loops_training};
 use arenite::kernels::packed::dwconv_s8;
 use arenite::kernels::portable::{lstm, svdf};
 use arenite::ops::conv2d::Conv2dS8;
@@ -259,7 +259,7 @@ fn depth(step: &Step, window: &Window2d) -> f64 {
         | Step::MveTapsDepthwiseS8(op)
         | Step::NeonDepthwiseS8(op) => op.groups,
         Step::Conv2dS16(op) => op.groups,
-        Step::W8Conv2dF32(op) | Step::W4Conv2dF32(op) => op.groups,
+        Step::W16Conv2dF32(op) | Step::W8Conv2dF32(op) | Step::W4Conv2dF32(op) => op.groups,
         Step::W4Conv2dS8(op) => op.groups,
         Step::MveGroupsConv2dS8(op) => op.conv.groups,
         Step::DspConv2dS8(_)
@@ -300,7 +300,9 @@ pub fn counts(step: &Step, weights: &[u8]) -> [Counts; 3] {
     if let Some(window) = clone.window_mut() {
         return loops::counts(step, window, weights).unwrap_or_else(|| windowed(step, window));
     }
-    loops_sequence::counts(step).unwrap_or_else(|| loops_single::counts(step))
+    loops_sequence::counts(step)
+        .or_else(|| loops_training::counts(step))
+        .unwrap_or_else(|| loops_single::counts(step))
 }
 
 /// Of an operator that slides a window.

@@ -35,7 +35,7 @@ pub(super) fn counts(step: &Step, window: &Window2d, weights: &[u8]) -> Option<[
         Step::IntNarrowDenseS8(op) => int_narrow_dense(op, weights),
         Step::IntDepthwiseS8(op) => int_depthwise(op, weights),
         Step::Conv2dS16(op) => wide(window, op.groups),
-        Step::W8Conv2dF32(op) | Step::W4Conv2dF32(op) => low_bit(window, op.groups, op.share),
+        Step::W16Conv2dF32(op) | Step::W8Conv2dF32(op) | Step::W4Conv2dF32(op) => low_bit(window, op.groups, op.share),
         Step::W4Conv2dS8(op) => low_bit(window, op.groups, op.share),
         Step::Conv2dF32(op) | Step::DepthwiseF32(op) => scalar(window, op.groups, op.residual.is_some()),
         Step::Conv2dS8(op) | Step::DepthwiseS8(op) => scalar(window, op.groups, false),

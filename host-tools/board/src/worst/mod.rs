@@ -11,4 +11,5 @@ mod loops_rvv;
 mod loops_sequence;
 mod loops_single;
 mod loops_sme;
+mod loops_training;
 pub mod stack;

@@ -66,10 +66,15 @@ pub struct Graph {
 /// How a layer's weights are stored in fewer bits than it computes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LowBits {
-    /// 8 or 4.
+    /// 16 (halves), 8 or 4.
     pub bits: u8,
     /// Neighbouring weights of an output that share a scale; none: all of them.
     pub group: Option<usize>,
+}
+
+impl LowBits {
+    /// As it computes with.
+    pub const WIDE: Self = Self { bits: 32, group: None };
 }
 
 impl LowBits {

@@ -1,5 +1,6 @@
 //! Weights that are stored in fewer bits than they are computed with: float16 behind DEQUANTIZE, and the int8 weights of hybrid operators, whose
-//! activations are float32. Both become float32 here: the device computes what the numbers mean.
+//! activations are float32. Both become float32 here, for the passes: the device computes what the numbers mean. Layers store their bits, where the passes
+//! leave them the same numbers.
 
 use super::constant::Constant;
 use super::importer::{Importer, View, Widened};
@@ -73,6 +74,8 @@ impl Importer<'_, '_> {
             .iter()
             .map(|half| half::to_f32(u16::from_le_bytes(*half)));
         self.keep_f32(to, shape, values.collect())?;
+        let halves = LowBits { bits: 16, group: None };
+        self.out.low_bits.insert(self.info(to).name.clone(), halves);
         self.widened.halves += usize::from(!self.scope.again);
         Ok(true)
     }
@@ -168,6 +171,8 @@ impl Importer<'_, '_> {
         let values = real_values(&constant, &quant, false);
         let shape = constant.shape.clone();
         self.keep_f32(w, shape, values)?;
+        let eight = LowBits { bits: 8, group: None };
+        self.out.low_bits.insert(self.info(w).name.clone(), eight);
         Ok(true)
     }
 
@@ -175,12 +180,15 @@ impl Importer<'_, '_> {
     pub(super) fn report_widened(&mut self) {
         let Widened { halves, hybrid } = self.widened;
         if halves > 0 {
-            self.warn(format!("{halves} float16 tensors are stored as float32"));
+            self.warn(format!(
+                "{halves} float16 tensors: convolutions and linear layers store their weights as they are and widen them as they read, which takes more \
+                 instructions; the others are stored as float32 (--dtype f32 --weight-bits 32 stores all so, 8 or 4 fewer bits)"
+            ));
         }
         if hybrid > 0 {
             self.warn(format!(
-                "{hybrid} hybrid operators (float32 activations, int8 weights) compute in float32: their weights are stored as float32, and their \
-                 activations are not quantised at run time as TensorFlow Lite does"
+                "{hybrid} hybrid operators (float32 activations, int8 weights) compute in float32: convolutions and linear layers store their weights as they \
+                 are, the others as float32, and activations are not quantised at run time as TensorFlow Lite does"
             ));
         }
     }

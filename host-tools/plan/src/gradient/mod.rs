@@ -55,6 +55,13 @@ pub fn differentiate(graph: Graph, request: &Request) -> Result<Trained> {
             tensor.kind = TensorKind::State(data.clone());
         }
     }
+    // What is trained is f32, whatever bits the file had.
+    for node in &inference.nodes {
+        let weights = node.inputs.get(1).copied().flatten();
+        if parameters.iter().any(|parameter| Some(parameter.tensor) == weights) {
+            inference.low_bits.remove(&node.name);
+        }
+    }
     check::check(&inference)?;
     let mut training = inference.clone();
     let mut reverse = Reverse::new(&mut training, needs);

@@ -129,13 +129,8 @@ fn not_trainable(graph: &Graph, parameter: &Parameter, layers: usize) -> Option<
         let inputs = node.inputs.iter().flatten();
         inputs.filter(|&&id| id == parameter.tensor).count() > 0
     });
-    if layers > 1 || users.count() > 1 || shared(graph, parameter) {
-        return Some("several operators have it".into());
-    }
-    let low_bits = graph.nodes.iter().find(|node| {
-        graph.low_bits.contains_key(&node.name) && node.inputs.get(1).copied().flatten() == Some(parameter.tensor)
-    });
-    low_bits.map(|node| format!("`{}` stores it in fewer bits", node.name))
+    let several = layers > 1 || users.count() > 1 || shared(graph, parameter);
+    several.then(|| "several operators have it".into())
 }
 
 /// Whether another tensor that an operator reads is made of the same parameter.

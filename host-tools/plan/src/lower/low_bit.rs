@@ -1,4 +1,4 @@
-//! Weights of 8 or 4 bits under f32 activations, and of 4 under int8 ones: rounded and laid out for the kernels that widen them.
+//! Weights of 16, 8 or 4 bits under f32 activations, and of 4 under int8 ones: rounded and laid out for the kernels that widen them.
 
 use arenite::Step;
 use arenite::kernels::api::candidate::{GroupsS8, Job, PlainS8};
@@ -12,6 +12,7 @@ use super::s8::S8;
 use super::select::{self, Choice, Constants};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, LowBits, Node};
+use crate::half;
 use crate::program::Place;
 
 /// Scales that a part's weights are tried with: those of the largest one, and narrower ones that clip it.
@@ -28,6 +29,24 @@ pub struct Rounded {
     pub(crate) numbers: Vec<i8>,
     /// Squares of the weights, and of what rounding changed.
     pub squares: [f64; 2],
+}
+
+/// The halves nearest to the weights of a layer; `None` where one has no finite half.
+pub fn halves(weights: &[f32]) -> Option<Vec<u16>> {
+    weights.iter().map(|&weight| half::to_bits(weight)).collect()
+}
+
+/// Squares of the weights of a layer, `filter` of each output, and of what storing them in `bits` changes.
+pub fn squares(weights: &[f32], filter: usize, bits: LowBits) -> [f64; 2] {
+    if bits.bits != 16 {
+        return rounded(weights, filter, bits).squares;
+    }
+    let square = |x: f64| x * x;
+    let lost = |&w: &f32| square(f64::from(w) - f64::from(half::rounded_to_f16(w)));
+    [
+        weights.iter().map(|&w| square(w.into())).sum(),
+        weights.iter().map(lost).sum(),
+    ]
 }
 
 /// The largest number of so many bits; the smallest is as far from zero.
@@ -156,18 +175,23 @@ pub(super) fn push_f32(
     let w = input(node, 1)?;
     let weights = lower.values(w)?;
     let filter = weights.len() / usize::from(window.output[2]).max(1);
-    let found = rounded(&weights, filter, bits);
+    let (stored, scales) = if bits.bits == 16 {
+        let halves =
+            halves(&weights).ok_or_else(|| Error::internal(format!("`{}` has weights without halves", node.name)))?;
+        let bytes = halves.iter().flat_map(|half| half.to_le_bytes()).collect();
+        (bytes, vec![1.0; usize::from(window.output[2])])
+    } else {
+        let found = rounded(&weights, filter, bits);
+        (packed(&found.numbers, filter, bits.bits), found.scales)
+    };
     let bias = optional(node, 2).map(|bias| lower.constant(bias)).transpose()?;
     let residual = optional(node, 3).map(|id| lower.place(id)).transpose()?;
     let op = WeightOnlyF32 {
         output: Place::Tensor(output(node)?, 0),
         input: lower.place(input(node, 0)?)?,
         residual,
-        weights: lower
-            .program
-            .weights
-            .add_bytes(packed(&found.numbers, filter, bits.bits))?,
-        scales: lower.program.weights.add_f32(&found.scales)?,
+        weights: lower.program.weights.add_bytes(stored)?,
+        scales: lower.program.weights.add_f32(&scales)?,
         bias,
         window,
         groups: fit(groups, "the number of groups")?,
@@ -175,6 +199,7 @@ pub(super) fn push_f32(
         clamp: activation.bounds(),
     };
     let step = match bits.bits {
+        16 => Step::W16Conv2dF32(op),
         8 => Step::W8Conv2dF32(op),
         4 => Step::W4Conv2dF32(op),
         other => return Err(Error::internal(format!("weights of {other} bits"))),

@@ -5,7 +5,8 @@ use super::names;
 use super::parameters;
 use crate::error::{Error, Result};
 use crate::graph::{DType, Graph, Layout, LowBits, Node, Op};
-use crate::lower::low_bit::{bytes, exact, rounded};
+use crate::half::rounded_to_f16;
+use crate::lower::low_bit::{bytes, exact, halves, squares};
 use crate::report::WeightOnlyReport;
 use crate::weights::Weights;
 
@@ -34,7 +35,7 @@ pub fn run(
         group: request.bits.group,
         ..WeightOnlyReport::default()
     };
-    let mut squares = [0.0; 2];
+    let mut all = [0.0; 2];
     let mut marked = Vec::new();
     for (node, kept) in graph.nodes.iter().zip(kept) {
         let Some([outputs, filter]) = layer(graph, node) else {
@@ -51,17 +52,22 @@ pub fn run(
             }
             bits => bits,
         };
-        if let Some(reason) = unfit(graph, node, [outputs, filter], bits) {
+        let id = node.inputs[1].ok_or_else(|| Error::internal("a layer without weights"))?;
+        let values = parameters::values(graph, weights, id)?;
+        let unfit = unfit(graph, node, [outputs, filter], bits).or_else(|| {
+            let lost = bits.bits == 16 && halves(&values).is_none();
+            lost.then(|| "a weight is beyond 65,504, the largest number of 16 bits".to_owned())
+        });
+        if let Some(reason) = unfit {
             warnings.push(format!(
                 "--weight-bits {}: `{}` keeps f32 weights: {reason}",
                 report.bits, node.name
             ));
             continue;
         }
-        let id = node.inputs[1].ok_or_else(|| Error::internal("a layer without weights"))?;
-        let found = rounded(&parameters::values(graph, weights, id)?, filter, bits);
-        squares = [squares[0] + found.squares[0], squares[1] + found.squares[1]];
-        let snr = 10.0 * (found.squares[0] / found.squares[1]).log10();
+        let found = squares(&values, filter, bits);
+        all = [all[0] + found[0], all[1] + found[1]];
+        let snr = 10.0 * (found[0] / found[1]).log10();
         if report.worst.as_ref().is_none_or(|(_, worst)| snr < *worst) && snr.is_finite() {
             report.worst = Some((node.name.clone(), (snr * 100.0).round() / 100.0));
         }
@@ -74,33 +80,47 @@ pub fn run(
         ))
         .help("leave it out"));
     }
-    let snr = 10.0 * (squares[0] / squares[1]).log10();
+    let snr = 10.0 * (all[0] / all[1]).log10();
     report.weights_snr_db = snr.is_finite().then(|| (snr * 100.0).round() / 100.0);
     report.layers = marked.len();
     graph.low_bits.extend(marked);
     Ok(report)
 }
 
-/// Marks the layers of a network behind all passes whose weights were numbers of 8 bits in the file, and are still: they are stored as these. Files that
-/// hold such weights have marked them.
+/// Marks the layers of a network behind all passes whose weights were numbers of 8 bits or halves in the file, and are still: they are stored as these. Files
+/// that hold such weights have marked them.
 ///
 /// # Errors
 /// Weights that cannot be read.
 pub fn keep_bytes(graph: &mut Graph, weights: &Weights) -> Result<()> {
-    if std::mem::take(&mut graph.low_bits).is_empty() {
+    let in_file = std::mem::take(&mut graph.low_bits);
+    if in_file.is_empty() {
         return Ok(());
     }
-    let bits = LowBits { bits: 8, group: None };
+    let forms = [8, 16].map(|bits| LowBits { bits, group: None });
+    let forms: Vec<LowBits> = forms
+        .into_iter()
+        .filter(|form| in_file.values().any(|bits| bits == form))
+        .collect();
     let mut marked = Vec::new();
     for node in &graph.nodes {
         let Some([outputs, filter]) = layer(graph, node) else {
             continue;
         };
-        let Some(id) = node.inputs[1].filter(|_| unfit(graph, node, [outputs, filter], bits).is_none()) else {
+        let Some(id) = node.inputs[1] else { continue };
+        let fit = |bits: &&LowBits| unfit(graph, node, [outputs, filter], **bits).is_none();
+        let mut fitting = forms.iter().filter(fit).peekable();
+        if fitting.peek().is_none() {
             continue;
-        };
+        }
         let values = parameters::values(graph, weights, id)?;
-        if values.chunks(filter.max(1)).all(|filter| exact(filter).is_some()) {
+        let holds = |bits: &&LowBits| match bits.bits {
+            16 => values
+                .iter()
+                .all(|&weight| weight.is_finite() && rounded_to_f16(weight) == weight),
+            _ => values.chunks(filter.max(1)).all(|filter| exact(filter).is_some()),
+        };
+        if let Some(&bits) = fitting.find(holds) {
             marked.push((node.name.clone(), bits));
         }
     }
@@ -139,6 +159,9 @@ fn layer(graph: &Graph, node: &Node) -> Option<[usize; 2]> {
 
 /// Why a layer keeps its weights.
 fn unfit(graph: &Graph, node: &Node, [outputs, filter]: [usize; 2], bits: LowBits) -> Option<String> {
+    if bits.bits == 16 && node.op == Op::Embedding {
+        return Some("rows of a table have forms of 32 and 8 bits".to_owned());
+    }
     if bytes(outputs, filter, bits) >= 4 * outputs * filter {
         return Some(format!("with their scales {filter} of an output would take no less"));
     }

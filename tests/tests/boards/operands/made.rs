@@ -39,7 +39,7 @@ pub(super) fn made(folder: &Path) -> Vec<(String, Options)> {
         weights: Some(digits("digits.safetensors").to_string_lossy().into_owned()),
         ..Options::new(digits("digits.trace.json"), folder.join("m.bin"))
     };
-    for (bits, group) in [(8, None), (4, Some(32))] {
+    for (bits, group) in [(16, None), (8, None), (4, Some(32))] {
         let weight_only = Some(WeightOnly {
             bits: LowBits { bits, group },
             keep_f32: Vec::new(),

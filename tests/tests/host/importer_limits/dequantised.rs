@@ -103,7 +103,7 @@ fn random_bias(count: usize) -> Vec<f32> {
 }
 
 /// The packed file's bytes of weights, and its outputs.
-fn packed(content: &[u8], import: ImportOptions, inputs: &[Vec<u8>]) -> (usize, Vec<Vec<u8>>) {
+pub(super) fn packed(content: &[u8], import: ImportOptions, inputs: &[Vec<u8>]) -> (usize, Vec<Vec<u8>>) {
     let folder = tempfile::tempdir().expect("a folder");
     let input = folder.path().join("m.tflite");
     std::fs::write(&input, content).expect("written");

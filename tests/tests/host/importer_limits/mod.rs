@@ -9,6 +9,7 @@ mod branches;
 mod classifiers;
 mod dequantised;
 mod folding;
+mod halves;
 mod int32;
 mod kept;
 mod looked_up;

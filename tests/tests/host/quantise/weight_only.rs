@@ -95,6 +95,40 @@ fn eight_bits_compute_what_loops_compute_with_the_stored_weights() {
     oracle::compared("loops in f64", compared, 40);
 }
 
+/// The float16 nearest to a number, in f64: eleven bits of it, or steps of 2^-24.
+fn half(value: f64) -> f64 {
+    let exponent = value.abs().log2().floor().max(-14.0);
+    let step = 2.0_f64.powi(exponent as i32 - 10);
+    (value / step).round_ties_even() * step
+}
+
+#[test]
+fn sixteen_bits_compute_what_loops_compute_with_halves() {
+    let mut compared = 0;
+    for seed in 1..=5 {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut network = network(80 + seed);
+        let samples = network.samples(8);
+        let trace = network.write(folder.path());
+        let (plain, _) = packed(&Options::new(&trace, folder.path().join("plain.arenite"))).expect("packs");
+        let (packed, file) = packed(&options(&trace, folder.path(), 16, None, &[])).expect("packs");
+        let report = packed.summary.weight_only.expect("what was done");
+        assert_eq!((report.bits, report.group, report.layers), (16, None, 4));
+        assert!(report.weights_snr_db.is_some_and(|snr| snr > 65.0), "{report:?}");
+        assert!(packed.summary.weights_bytes < plain.summary.weights_bytes);
+        network.each_weight(|values| values.iter_mut().for_each(|value| *value = half(*value)));
+        for (sample, found) in samples.iter().zip(answers(&file, &samples)) {
+            let expected = network.expected(sample);
+            let largest = expected.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+            for (expected, found) in expected.iter().zip(&found) {
+                assert!((expected - found).abs() <= 2e-5 * largest, "{expected} {found}");
+            }
+            compared += 1;
+        }
+    }
+    oracle::compared("loops in f64", compared, 40);
+}
+
 #[test]
 fn four_bits_are_nearer_in_smaller_groups_and_files_are_smaller_in_larger_ones() {
     let folder = tempfile::tempdir().expect("a folder");

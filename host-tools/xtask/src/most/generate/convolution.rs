@@ -179,10 +179,12 @@ pub(super) fn low_bit(kernel: KernelId, random: &mut Random, form: Form, base: u
     let share = share.min(filter);
     let parts = outputs * filter.div_ceil(share);
     let bytes = match kernel {
+        KernelId::W16Conv2dF32 => 2 * outputs * filter,
         KernelId::W8Conv2dF32 => outputs * filter,
         _ => outputs * filter.div_ceil(2),
     };
-    let nibble_left = kernel != KernelId::W8Conv2dF32 && !filter.is_multiple_of(2);
+    let of_nibbles = ![KernelId::W16Conv2dF32, KernelId::W8Conv2dF32].contains(&kernel);
+    let nibble_left = of_nibbles && !filter.is_multiple_of(2);
     let mut weights: Vec<u8> = (0..bytes).map(|_| random.byte()).collect();
     if nibble_left {
         // The half that holds no weight is zero.
@@ -242,6 +244,7 @@ pub(super) fn low_bit(kernel: KernelId, random: &mut Random, form: Form, base: u
                 clamp: [0.0, f32::INFINITY],
             };
             let step = match kernel {
+                KernelId::W16Conv2dF32 => Step::W16Conv2dF32(op),
                 KernelId::W8Conv2dF32 => Step::W8Conv2dF32(op),
                 KernelId::W4Conv2dF32 => Step::W4Conv2dF32(op),
                 _ => return None,
@@ -252,7 +255,7 @@ pub(super) fn low_bit(kernel: KernelId, random: &mut Random, form: Form, base: u
 }
 
 /// One a channel of a depthwise convolution; of others one, and now and then several.
-fn groups(random: &mut Random, form: Form, window: &Window2d) -> u16 {
+pub(super) fn groups(random: &mut Random, form: Form, window: &Window2d) -> u16 {
     match form {
         Form::Depthwise => window.input[2],
         Form::Convolution if random.chance(12) => {

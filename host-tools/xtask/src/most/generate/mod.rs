@@ -8,6 +8,7 @@ mod sequence;
 mod shapes;
 mod signal;
 mod single;
+mod training;
 
 use arenite::kernels::api::candidate::{Job, JobKind};
 use arenite::ops::elementwise::Loop;
@@ -39,7 +40,9 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
         "IntDenseS8" | "IntNarrowDenseS8" | "DspDenseS8" | "DenseS8" | "MveDenseS8" => Form::Dense,
         "IntWinogradConv2dS8" => Form::Neighbours,
         "CompactConv2dS8" if random.chance(2) => Form::Depthwise,
-        "Conv2dS16" | "W8Conv2dF32" | "W4Conv2dF32" | "W4Conv2dS8" if random.chance(3) => Form::Depthwise,
+        "Conv2dS16" | "W16Conv2dF32" | "W8Conv2dF32" | "W4Conv2dF32" | "W4Conv2dS8" if random.chance(3) => {
+            Form::Depthwise
+        }
         _ if random.chance(4) => Form::Dense,
         _ => Form::Convolution,
     };
@@ -76,9 +79,10 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
         Some(JobKind::LinearF32) => single::step(kernel, random, weights)?,
         None => match kernel {
             KernelId::Conv2dS16 => convolution::conv2d_s16(random, form, weights),
-            KernelId::W8Conv2dF32 | KernelId::W4Conv2dF32 | KernelId::W4Conv2dS8 => {
+            KernelId::W16Conv2dF32 | KernelId::W8Conv2dF32 | KernelId::W4Conv2dF32 | KernelId::W4Conv2dS8 => {
                 convolution::low_bit(kernel, random, form, weights)?
             }
+            _ if is_training(kernel) => training::step(kernel, random, form, weights)?,
             _ => match sequence::step(kernel, random, weights) {
                 Some(made) => made,
                 None => single::step(kernel, random, weights)?,
@@ -86,6 +90,11 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
         },
     };
     place(step, constants, arena)
+}
+
+/// Whether a kernel is one of the steps of training.
+fn is_training(kernel: KernelId) -> bool {
+    (KernelId::TrainedConv2dF32 as u8..=KernelId::SquaredErrorF32 as u8).contains(&(kernel as u8))
 }
 
 fn pool(random: &mut Random) -> PoolInt {

@@ -1,7 +1,7 @@
-//! Half-precision floats in files: the device computes with the float32 of the same value.
+//! Half-precision floats, in files and as stored weights: the device computes with the float32 of the same value.
 
 /// A float16 as the float32 of the same value.
-pub(super) fn to_f32(half: u16) -> f32 {
+pub fn to_f32(half: u16) -> f32 {
     let sign = if half & 0x8000 == 0 { 1.0 } else { -1.0 };
     let (exponent, mantissa) = (i32::from(half >> 10 & 0x1F), f32::from(half & 0x3FF));
     sign * match exponent {
@@ -13,7 +13,7 @@ pub(super) fn to_f32(half: u16) -> f32 {
 }
 
 /// The float16 nearest to `value`, ties to even, as a float32; infinite from 65520 on.
-pub(super) fn rounded_to_f16(value: f32) -> f32 {
+pub fn rounded_to_f16(value: f32) -> f32 {
     let magnitude = value.abs();
     if magnitude.is_nan() || magnitude >= 65520.0 {
         return if magnitude.is_nan() {
@@ -28,8 +28,25 @@ pub(super) fn rounded_to_f16(value: f32) -> f32 {
     ((f64::from(magnitude) / step).round_ties_even() * step).copysign(f64::from(value)) as f32
 }
 
+/// The bits of the float16 nearest to `value`; `None` of what has no finite one.
+pub fn to_bits(value: f32) -> Option<u16> {
+    let rounded = rounded_to_f16(value);
+    if !rounded.is_finite() {
+        return None;
+    }
+    let sign = (rounded.to_bits() >> 16 & 0x8000) as u16;
+    let magnitude = rounded.abs();
+    // Below 2^-14 in steps of 2^-24; above, the bits of the f32 without the lowest 13, its exponent counted from 15.
+    let bits = if magnitude < 2f32.powi(-14) {
+        (magnitude * 2f32.powi(24)) as u16
+    } else {
+        ((magnitude.to_bits() >> 13) - (112 << 10)) as u16
+    };
+    Some(sign | bits)
+}
+
 /// The bfloat16 nearest to `value`, ties to even, as a float32.
-pub(super) fn rounded_to_bf16(value: f32) -> f32 {
+pub fn rounded_to_bf16(value: f32) -> f32 {
     if value.is_nan() {
         return value;
     }
@@ -40,7 +57,16 @@ pub(super) fn rounded_to_bf16(value: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{rounded_to_bf16, rounded_to_f16, to_f32};
+    use super::{rounded_to_bf16, rounded_to_f16, to_bits, to_f32};
+
+    #[test]
+    fn every_half_keeps_its_bits() {
+        for half in (0..0x7C00_u16).flat_map(|half| [half, half | 0x8000]) {
+            assert_eq!(to_bits(to_f32(half)), Some(half));
+        }
+        assert_eq!([65520.0, f32::NAN, f32::NEG_INFINITY].map(to_bits), [None; 3]);
+        assert_eq!(to_bits(1.0 + 2f32.powi(-12)), Some(0x3C00));
+    }
 
     /// Every float16, and every middle between two neighbours with what lies next to it on either side.
     #[test]
