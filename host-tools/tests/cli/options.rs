@@ -61,7 +61,7 @@ const fn with(row: Row, with: &'static [&'static str]) -> Row {
     Row { with, ..row }
 }
 
-const ROWS: [Row; 50] = [
+const ROWS: [Row; 51] = [
     row("assume", Base::Float, &["nothing=3"], Refused(2, "nothing")),
     row("set", Base::Float, &["image=0.5"], Refused(2, "no input is left")),
     row("from", Base::Float, &["relu1"], File),
@@ -107,6 +107,7 @@ const ROWS: [Row; 50] = [
     row("region", Base::Float, &["fast=1K"], Refused(1, "fast")),
     with(row("region", Base::Float, &["fast=64K"], Said), &["--json"]),
     row("report", Base::Float, &["@page.html"], Written),
+    row("stream-input", Base::Int8, &[], File),
     row("self-test", Base::Float, &["@few.npy"], File),
     row("sign", Base::Float, &["@key.pem"], File),
     row("sign-counter", Base::Float, &["7"], File),

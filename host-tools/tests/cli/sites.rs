@@ -248,13 +248,14 @@ struct Entry {
 /// Stands for all texts of a file.
 const ALL: &str = "*";
 /// Why no command of the record can.
-const REASONS: [&str; 8] = [
+const REASONS: [&str; 9] = [
     "the system fails",
     "nobody is left to read it",
     "another host, or a program built without all",
     "4,294,967,295 buffers",
     "a board without slots at a serial port",
     "a network of 4 GiB",
+    "a network whose rows have no room",
     "a network of 65,536 layers",
     "a defect of Arenite, found by its proof",
 ];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arenite::{KernelId, LoadError, Model};
 use arenite_host::board::{Board, ready};
 use arenite_tests::blob::{Blob, aligned};
-use arenite_tests::kit::is_generated;
+use arenite_tests::kit::{is_generated, trains};
 use arenite_tests::skip;
 use arenite_xtask::most::axes::{Case, Counted, STEP, bases, count, instructions_of_a_unit, scaled};
 
@@ -18,9 +18,9 @@ const OF_MEDIAN: f64 = 3.0;
 /// The steps of a board's kernels: `each` bases of every kernel, with each axis scaled by each of `factors`.
 fn cases(board: &Board, each: usize, factors: &[u32]) -> Vec<Case> {
     // A position is one number, whatever the lines: no axis makes its step larger.
-    let kernels = KernelId::ALL
-        .iter()
-        .filter(|&&kernel| board.has(kernel) && is_generated(kernel) && kernel != KernelId::Position);
+    let kernels = KernelId::ALL.iter().filter(|&&kernel| {
+        board.has(kernel) && is_generated(kernel) && !trains(kernel) && kernel != KernelId::Position
+    });
     let of = |&kernel: &KernelId| {
         let own = bases(kernel, 0, each);
         assert!(!own.is_empty(), "{}: no step is large enough", kernel.name());

@@ -3,6 +3,9 @@
 use super::*;
 use arenite::{Progress, RunError, Session};
 use arenite_host::model::Aligned;
+use arenite_host::quantize::Activations;
+
+use crate::quantise::network::{Network, calibrated_to};
 
 /// The options with the input fed by rows.
 fn rolled(options: &Options) -> Options {
@@ -41,6 +44,28 @@ fn networks_roll_bit_for_bit_in_less_than_their_input() {
             "{name}: {}",
             small.model_bytes
         );
+    }
+}
+
+#[test]
+fn commands_that_look_at_whole_tensors_refuse_what_rolls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut network = Network::new(5, &[1, 1, 9, 7]);
+    network.conv2d("x", [4, 1, 3, 3], serde_json::json!({}));
+    let samples = network.samples(3);
+    let trace = network.write(folder.path());
+    let whole = calibrated_to(Activations::Int8, &trace, folder.path(), &samples, &[]);
+    for (options, expected) in [(rolled(&whole), true), (whole, false)] {
+        summary(&options);
+        let file = ModelFile::open(&options.output).expect("the model");
+        let refused = file.view().expect("a view").refuse_rolling("arenite diff");
+        assert_eq!(refused.is_err(), expected);
+        if let Err(error) = refused {
+            assert!(
+                error.to_string().contains("arenite diff of a model that rolls"),
+                "{error}"
+            );
+        }
     }
 }
 
