@@ -12,7 +12,7 @@ use crate::cells::{Dst, Element, Src, cast_slice};
 #[cfg(feature = "cores")]
 use crate::groups::{Groups, Reach};
 #[cfg(feature = "rolling")]
-use crate::rolled::Turn;
+use crate::rolled::CheckedTurn;
 use crate::rolled::Turning;
 use crate::tensor::DType;
 use crate::trusted::Trusted;
@@ -272,7 +272,7 @@ pub(crate) struct Bounds<'a> {
     pub(crate) groups: Groups,
     /// The turn that is checked, and the rows of each tensor that are made before it.
     #[cfg(feature = "rolling")]
-    pub(crate) turn: Cell<Option<(&'a Turn<'a>, &'a [Cell<u16>])>>,
+    pub(crate) turn: Cell<Option<CheckedTurn<'a>>>,
 }
 
 impl<'a> Bounds<'a> {

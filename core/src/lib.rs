@@ -54,7 +54,7 @@
 //! alone ([`codes`]): `dsp` for Cortex-M4, M7 and other cores with Arm's DSP
 //! extension, `mve` for Cortex-M55 and M85 (take `dsp` too),
 //! `rvv` for RISC-V cores with vectors, `sme` for AArch64 cores with outer products,
-//! `text` for tokenizers and generated text, `training` for models that a device trains,
+//! `text` for tokenizers and generated text, `training` for models that a device trains, `rolling` for inputs that are fed by rows,
 //! `verify` for signed files, `guard` for canaries behind arenas and state, `defmt` for log formatting,
 //! `slots` for updates in two slots of a flash, `events-defmt` and `events-log` for an event a step, `testkit`, `testkit-small` and
 //! `testkit-registers` for generated cases of the

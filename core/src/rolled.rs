@@ -305,6 +305,10 @@ impl<'a> Turn<'a> {
     }
 }
 
+/// The turn that load checks, and of each tensor how many rows are made before it.
+#[cfg(feature = "rolling")]
+pub(crate) type CheckedTurn<'a> = (&'a Turn<'a>, &'a [Cell<u16>]);
+
 /// A little-endian word; 0 out of bounds.
 fn word(bytes: &[u8], at: usize) -> u32 {
     let word = bytes.get(at..).and_then(|rest| rest.first_chunk());

@@ -1,7 +1,7 @@
 //! Networks that roll: the outputs of the unfitted file, bit for bit, in an arena smaller than the input.
 
 use super::*;
-use arenite::{Progress, RunError, Session};
+use arenite::{Fault, LoadError, Progress, RunError, Session};
 use arenite_host::model::Aligned;
 use arenite_host::quantize::Activations;
 
@@ -60,6 +60,11 @@ fn commands_that_look_at_whole_tensors_refuse_what_rolls() {
         let file = ModelFile::open(&options.output).expect("the model");
         let refused = file.view().expect("a view").refuse_rolling("arenite diff");
         assert_eq!(refused.is_err(), expected);
+        let model = file.load().expect("it loads");
+        let mut arena = Aligned::new(model.arena_bytes(0));
+        let mut session = Session::new(model, arena.bytes(), &mut []).expect("a session");
+        let not_by_rows = Err(RunError::NotByRows { input: 0 });
+        assert_eq!(session.feed_rows(0, &[1; 7]) == not_by_rows, !expected);
         if let Err(error) = refused {
             assert!(
                 error.to_string().contains("arenite diff of a model that rolls"),
@@ -183,16 +188,20 @@ fn forged_sections_are_refused_or_stay_inside() {
     assert!(!at.is_empty());
     let table = arenite::HEADER_BYTES..header.bytes();
     let mut aligned = Aligned::new(file.len());
-    let (mut refused, mut ran) = (0, 0);
+    let (mut refused, mut ran, mut rows) = (0, 0, false);
     for byte in table.chain(at) {
         for change in [1u8, 0x80, 0xFF, 0x10] {
             let forged = aligned.bytes();
             forged.copy_from_slice(&file);
             forged[byte] ^= change;
             arenite::blob::seal(forged);
-            let Ok(model) = arenite::Model::load(aligned.as_slice()) else {
-                refused += 1;
-                continue;
+            let model = match arenite::Model::load(aligned.as_slice()) {
+                Ok(model) => model,
+                Err(error) => {
+                    refused += 1;
+                    rows |= matches!(error, LoadError::Step { fault: Fault::Rows, .. });
+                    continue;
+                }
             };
             // Each run takes its time: of those that load, some.
             ran += 1;
@@ -217,4 +226,5 @@ fn forged_sections_are_refused_or_stay_inside() {
     }
     eprintln!("{refused} refused, {ran} loaded");
     assert!(refused > ran / 4);
+    assert!(rows, "no turn that reads a row before it is made was refused as that");
 }

@@ -154,8 +154,9 @@ fn a_run_wants_its_inputs_and_takes_its_steps() {
     let few = session.run_on(&mut OneCore).expect_err("one core of two");
     provoked.push(format!("{few:?}"));
 
-    // Faults of accelerators and indices out of range have tests of their own, `accelerators` and `language`.
+    // Faults of accelerators and indices out of range have tests of their own, `accelerators` and `language`, and so have rows that are fed, `arena::rolling`.
     provoked.extend(["Accelerator", "OutOfRange"].map(String::from));
+    provoked.extend(["RowSize", "RowsOver", "RowsMissing", "FedByRows", "NotByRows"].map(String::from));
 
     let corrupt = a_file_that_changes_under_its_session();
     provoked.push(format!("{corrupt:?}"));
