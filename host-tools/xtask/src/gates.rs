@@ -33,13 +33,14 @@ const PUBLISHED: [&str; 13] = [
 const WORKSPACES: [&str; 2] = ["Cargo.toml", "firmware/Cargo.toml"];
 
 /// Features of the runtime that leave parts of it out, each alone, and none.
-const ALONE: [&str; 9] = [
+const ALONE: [&str; 10] = [
     "",
     "testkit",
     "pack",
     "cores",
     "accelerators",
     "ethos-u",
+    "rolling",
     "training",
     "guard",
     "slots",
