@@ -3,14 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arenite::kernels::Backend;
-use arenite::{KernelId, Step};
+use arenite::{KernelId, Slot, Step};
 
 use super::table::{BOARDS, Board};
 use crate::report::{Most, Summary};
 use crate::worst::{instructions, stack};
 
-/// Adds to the summary of a model for `target` what `steps`, whose constants are in `weights`, take on every board that runs them.
+/// Adds to the summary of a model for `target` what `steps`, whose constants are in `weights`, take on every board that runs them. Of a model that rolls it adds
+/// nothing: its first steps run once for each row, and the tables have steps of whole tensors.
 pub fn tell(summary: &mut Summary, target: &str, steps: &[Step], weights: &[u8]) {
+    if steps.iter().any(rolls) {
+        return;
+    }
     // The tables do not have the cost of handing steps over.
     let hands_over = |board: &Board| summary.accelerator.is_some() && board.runtime.contains(&"accelerators");
     // One of several cores takes what one by itself takes.
@@ -30,6 +34,13 @@ pub fn tell(summary: &mut Summary, target: &str, steps: &[Step], weights: &[u8])
         summary.load_stack_bytes,
         summary.instructions_at_most,
     ) = (runs, loads, most);
+}
+
+/// Whether a step touches a tensor of which rows alone are in the arena.
+fn rolls(step: &Step) -> bool {
+    let mut found = false;
+    step.operands(&mut |operand| found |= operand.place.region == Slot::ROLLED);
+    found
 }
 
 fn most_of(board: &Board, steps: &[Step], weights: &[u8]) -> Most {
