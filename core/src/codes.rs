@@ -307,12 +307,25 @@ impl RunError {
             RunError::Corrupt { step } => Code::at(number::CORRUPT, step),
             RunError::OutOfRange { step, .. } => Code::at(number::OUT_OF_RANGE, step),
             RunError::Cores { .. } => Code::of(number::RUN_CORES),
-            RunError::RowSize { input, .. } => Code::at(number::ROW_SIZE, input),
-            RunError::RowsOver { input, .. } => Code::at(number::ROWS_OVER, input),
-            RunError::RowsMissing { input, .. } => Code::at(number::ROWS_MISSING, input),
-            RunError::FedByRows { input } => Code::at(number::FED_BY_ROWS, input),
-            RunError::NotByRows { input } => Code::at(number::NOT_BY_ROWS, input),
+            RunError::RowSize { input, .. }
+            | RunError::RowsOver { input, .. }
+            | RunError::RowsMissing { input, .. }
+            | RunError::FedByRows { input }
+            | RunError::NotByRows { input } => Code::at(self.of_rows(), input),
             RunError::Accelerator { step, fault } => Code::at(fault.cause(), step),
+        }
+    }
+
+    /// The cause of one of rows. A build without the feature makes none, and has no code that tells them apart.
+    #[inline(always)]
+    const fn of_rows(&self) -> u8 {
+        match *self {
+            _ if !cfg!(feature = "rolling") => number::NOT_BY_ROWS,
+            RunError::RowSize { .. } => number::ROW_SIZE,
+            RunError::RowsOver { .. } => number::ROWS_OVER,
+            RunError::RowsMissing { .. } => number::ROWS_MISSING,
+            RunError::FedByRows { .. } => number::FED_BY_ROWS,
+            _ => number::NOT_BY_ROWS,
         }
     }
 

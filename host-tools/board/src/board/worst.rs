@@ -9,8 +9,8 @@ use super::table::{BOARDS, Board};
 use crate::report::{Most, Summary};
 use crate::worst::{instructions, stack};
 
-/// Adds to the summary of a model for `target` what `steps`, whose constants are in `weights`, take on every board that runs them. Of a model that rolls it adds
-/// nothing: its first steps run once for each row, and the tables have steps of whole tensors.
+/// Adds to the summary of a model for `target` what `steps`, whose constants are in `weights`, take on every board that runs them. Of a model that rolls
+/// it adds nothing: its first steps run once for each row, and the tables have steps of whole tensors.
 pub fn tell(summary: &mut Summary, target: &str, steps: &[Step], weights: &[u8]) {
     if steps.iter().any(rolls) {
         return;

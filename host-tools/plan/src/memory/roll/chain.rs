@@ -39,7 +39,9 @@ pub(super) fn of_row(step: &Step<Place>, row: usize, rows: usize) -> Option<Step
         return of_row.check().is_ok().then_some(of_row);
     }
     let elements = step.elements()?;
-    (elements as usize).is_multiple_of(rows).then(|| step.clone().of_elements(elements / rows as u32))?
+    (elements as usize)
+        .is_multiple_of(rows)
+        .then(|| step.clone().of_elements(elements / rows as u32))?
 }
 
 /// The longest beginning of the program that rolls, of at most so many steps, without its turns.
