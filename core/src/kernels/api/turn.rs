@@ -1,8 +1,8 @@
 //! Turns of rolled tensors: which kernels compute them, and the operator of one row.
 //!
-//! A step's record describes its tensors as if they were whole. [`turned`] makes of it the operator of one row. Its operands lie in [`Slot::ROLLED`]: a kernel
+//! A step's record describes its tensors as if they were whole. `turned` makes of it the operator of one row. Its operands lie in [`Slot::ROLLED`]: a kernel
 //! sees the row that it makes, and the first row that it reads, as if they were all that there is. Kernels that read several rows ask for each by itself
-//! ([`crate::arena::Mem::row`]).
+//! (`arena::Mem::row`).
 //!
 //! [`Slot::ROLLED`]: crate::arena::Slot::ROLLED
 

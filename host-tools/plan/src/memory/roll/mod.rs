@@ -1,7 +1,7 @@
 //! Rolling: the first steps of a network make their outputs row by row, as rows are wanted, and only the rows that are still needed are in the arena. Nothing
 //! is computed twice and no row is moved: each row is a buffer of its own, placed like any other.
 //!
-//! [`chain`] finds the steps that can roll, [`order`] the order of rows, [`mod@bodies`] says when each row lives, [`places`] what the file has of it, which
+//! `chain` finds the steps that can roll, `order` the order of rows, `bodies` says when each row lives, [`places`] what the file has of it, which
 //! `docs/rolling.md` states.
 
 mod bodies;
