@@ -32,7 +32,7 @@ pub const STEP: u64 = 8_000;
 /// Instructions for each unit of a step's cost, at most, beside [`STEP`]: more on cores without a wide product, and on those without an FPU.
 pub fn instructions_of_a_unit(board: &Board) -> u64 {
     match board.triple {
-        triple if triple.starts_with("thumbv6m") => 8,
+        triple if triple.starts_with("thumbv6m") => 9,
         triple if triple.starts_with("thumbv7m-") || triple.starts_with("riscv32") => 5,
         _ => 3,
     }
