@@ -132,11 +132,6 @@ impl Placed {
         }
     }
 
-    /// How many steps roll.
-    pub fn rolls(&self) -> usize {
-        self.rolled.as_ref().map_or(0, |places| places.roll.steps)
-    }
-
     /// The slot of a tensor as one that rolls, where `is` says so.
     fn rolled_slot(&self, id: TensorId, is: impl Fn(&RolledPlaces) -> bool) -> Option<Slot> {
         let places = self.rolled.as_ref().filter(|places| is(places))?;

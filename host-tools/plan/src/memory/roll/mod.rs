@@ -49,15 +49,15 @@ pub fn roll(program: &Program, fed: &[usize], request: &Request, progress: &mut 
         nodes: request.nodes.min(TRIAL_NODES),
         ..request.clone()
     };
-    let mut best = None;
     // The least so far, or what there is.
     let mut most = region.size;
+    let mut least = None;
     if most.is_none() {
-        let all = ordered(program, longest.clone(), request, progress)?;
-        let placed = all.place(request, progress)?;
-        most = Some(placed.arena_bytes());
-        best = Some(placed);
+        let all = ordered(program, longest.clone(), request, progress)?.place(request, progress)?;
+        most = Some(all.arena_bytes());
+        least = Some(all);
     }
+    let mut is_shorter = false;
     for count in 1..steps {
         let Ok(shorter) = chain::chain(program, fed, count) else {
             continue;
@@ -69,19 +69,16 @@ pub fn roll(program: &Program, fed: &[usize], request: &Request, progress: &mut 
         let Ok(placed) = shorter.place(&trial, progress) else {
             continue;
         };
-        let bytes = placed.arena_bytes();
         if region.size.is_some() {
             return Ok(placed);
         }
-        let is_shorter = best
-            .as_ref()
-            .is_none_or(|best| bytes == best.arena_bytes() && best.rolls() == steps);
-        if most.is_none_or(|most| bytes < most) || is_shorter {
-            most = Some(bytes);
-            best = Some(placed);
+        // Of those that are as low the shortest comes first.
+        let bytes = placed.arena_bytes();
+        if most.is_none_or(|most| bytes < most || !is_shorter && bytes == most) {
+            (most, least, is_shorter) = (Some(bytes), Some(placed), true);
         }
     }
-    match best {
+    match least {
         Some(placed) => Ok(placed),
         None => ordered(program, longest, request, progress)?.place(request, progress),
     }
