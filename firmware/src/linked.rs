@@ -2,9 +2,9 @@
 
 #[cfg(few_kernels)]
 use arenite::KernelId::{
-    AttentionF32, Compare, Gather, IntWinogradConv2dS8, L2NormS8, LocallyConnectedF32, LrnF32, LstmF32,
-    LstmInt, SignalOverlapAdd, SignalWindow, SpecialBinaryF32, SpecialF32, SquaredErrorF32, SvdfF32, TrainedConv2dF32,
-    W16Conv2dF32, W8Conv2dF32,
+    AttentionF32, Compare, Gather, IntWinogradConv2dS8, L2NormS8, LocallyConnectedF32, LrnF32, LstmF32, LstmInt,
+    SignalOverlapAdd, SignalWindow, SpecialBinaryF32, SpecialF32, SquaredErrorF32, SvdfF32, TrainedConv2dF32,
+    W8Conv2dF32, W16Conv2dF32,
 };
 #[cfg(few_kernels)]
 use arenite::KernelSet;
