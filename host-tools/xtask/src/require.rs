@@ -27,7 +27,7 @@ const REQUIREMENTS: [Requirement; 10] = [
     requirement("browser", &["no browser", "wasm32-unknown-unknown"], SETUP),
     requirement("c", &["newlib", "cmake"], SETUP),
     requirement("deny", &["cargo-deny"], SETUP),
-    requirement("torch", &["PyTorch", "torchao"], SETUP),
+    requirement("torch", &["PyTorch", "torchao", "scikit-learn"], SETUP),
     requirement("vela", &["Vela"], SETUP),
     requirement("python", &["Python", "NumPy", "ARENITE_PYTHON"], SETUP),
     requirement(

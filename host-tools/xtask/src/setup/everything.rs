@@ -19,11 +19,13 @@ const TARGETS: [&str; 4] = [
 /// A target of the build matrix that some mirrors of Rust's components lack. Where it cannot be had, the matrix skips it by name.
 const RARE: &str = "thumbv8m.base-none-eabi";
 
-/// Packages of Python by their modules: PyTorch with what quantises and tests it, the compiler for Ethos-U, what builds wheels, this checkout's own package.
-const PYTHON: [(&str, &[&str]); 7] = [
+/// Packages of Python by their modules: PyTorch with what quantises and tests it, the notebook's digits, the compiler for Ethos-U, what builds wheels, this
+/// checkout's own package.
+const PYTHON: [(&str, &[&str]); 8] = [
     ("torch", &["torch"]),
     ("torchao", &["torchao"]),
     ("pytest", &["pytest"]),
+    ("sklearn", &["scikit-learn"]),
     ("ethosu.vela", &["ethos-u-vela"]),
     ("maturin", &["maturin>=1.9,<2"]),
     ("arenite_trace", &["--editable", "host-tools/python"]),

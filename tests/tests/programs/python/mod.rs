@@ -137,12 +137,14 @@ fn the_wheel_does_what_the_programs_do() {
     }
     if !has("torch") {
         skip(&format!("{name}, with PyTorch"), "no PyTorch");
+    } else if !has("sklearn") {
+        skip(&format!("{name}, the notebook"), "no scikit-learn");
     }
     let said = done(tests.current_dir(folder.path()));
     let passed = said.lines().filter(|line| line.ends_with("... ok")).count();
     let skipped = said.lines().filter(|line| line.contains("... skipped")).count();
     assert!(
-        passed + skipped >= 30 && skipped <= 2,
+        passed + skipped >= 30 && skipped <= 3,
         "{passed} passed, {skipped} skipped:\n{said}"
     );
     compared("the programs", passed, 28);
