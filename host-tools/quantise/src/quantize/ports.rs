@@ -10,8 +10,8 @@ use super::rewrite::conversion;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node, Op, Quant, Tensor, TensorId, TensorKind};
 
-/// Gives the inputs and outputs of a network these element types, where they are int8 or int16 now. Bytes of a picture that is calibrated have the values
-/// that `grid` says.
+/// Gives the inputs and outputs of a network these element types, where they are int8 or int16 now, or f32 that the network converts at once. Bytes of a
+/// picture that is calibrated have the values that `grid` says.
 ///
 /// # Errors
 /// [`crate::error::ErrorKind::Unsupported`] for one that cannot be had.
@@ -33,6 +33,9 @@ pub fn retype(graph: &mut Graph, input: Option<DType>, output: Option<DType>, gr
 /// Input `index` comes in `dtype`: its tensor is that, and what reads it gets what it was.
 fn give(graph: &mut Graph, index: usize, dtype: DType, grid: Option<Grid>) -> Result<()> {
     let id = graph.inputs[index];
+    if dtype != DType::F32 {
+        take_converted_input(graph, id);
+    }
     let Some(mut quant) = convertible(graph, id, dtype, "--input-dtype")? else {
         return Ok(());
     };
@@ -77,6 +80,9 @@ fn give(graph: &mut Graph, index: usize, dtype: DType, grid: Option<Grid>) -> Re
 
 /// Output `index` goes out in `dtype`, under its own name.
 fn take(graph: &mut Graph, index: usize, dtype: DType) -> Result<()> {
+    if dtype != DType::F32 {
+        give_unconverted_output(graph, index);
+    }
     let id = graph.outputs[index];
     let Some(quant) = convertible(graph, id, dtype, "--output-dtype")? else {
         return Ok(());
@@ -105,6 +111,57 @@ fn take(graph: &mut Graph, index: usize, dtype: DType) -> Result<()> {
     graph.tensor_mut(outside).name = own.name;
     graph.outputs[index] = outside;
     Ok(())
+}
+
+/// An f32 input that is read by conversions to one int8 or int16 tensor alone becomes that tensor.
+fn take_converted_input(graph: &mut Graph, id: TensorId) {
+    let readers = |node: &&Node| node.inputs.contains(&Some(id));
+    let converts = |node: &Node| node.op == Op::Quantize && node.inputs == [Some(id)];
+    let all: Vec<&Node> = graph.nodes.iter().filter(readers).collect();
+    let Some(first) = all.first().filter(|_| graph.tensor(id).dtype == DType::F32) else {
+        return;
+    };
+    let of = |node: &Node| {
+        (
+            graph.tensor(node.outputs[0]).dtype,
+            graph.tensor(node.outputs[0]).quant.clone(),
+        )
+    };
+    let (dtype, quant) = of(first);
+    let made: Vec<TensorId> = all.iter().map(|node| node.outputs[0]).collect();
+    let is_port = |id: &TensorId| graph.outputs.contains(id);
+    let same = all
+        .iter()
+        .all(|node| converts(node) && of(node) == (dtype, quant.clone()));
+    if !same || made.iter().chain([&id]).any(is_port) || Activations::of(graph.tensor(made[0])).is_none() {
+        return;
+    }
+    graph.nodes.retain(|node| !converts(node));
+    for input in graph.nodes.iter_mut().flat_map(|node| node.inputs.iter_mut().flatten()) {
+        if made.contains(input) {
+            *input = id;
+        }
+    }
+    let tensor = graph.tensor_mut(id);
+    (tensor.dtype, tensor.quant) = (dtype, quant);
+}
+
+/// An f32 output that a conversion of an int8 or int16 tensor makes becomes that tensor, under its own name.
+fn give_unconverted_output(graph: &mut Graph, index: usize) {
+    let id = graph.outputs[index];
+    let makes = |node: &&Node| node.op == Op::Dequantize && node.outputs == [id];
+    let Some(&[Some(from)]) = graph.nodes.iter().find(makes).map(|node| &node.inputs[..]) else {
+        return;
+    };
+    let own = graph.tensor(from);
+    let usable = matches!(own.kind, TensorKind::Activation) && Activations::of(own).is_some();
+    if !usable || graph.outputs.contains(&from) || graph.inputs.contains(&from) {
+        return;
+    }
+    graph.outputs[index] = from;
+    let name = graph.tensor(id).name.clone();
+    graph.tensor_mut(id).name = format!("{name} (f32)");
+    graph.tensor_mut(from).name = name;
 }
 
 /// The f32 tensor that a conversion makes `id` of.

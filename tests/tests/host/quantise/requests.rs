@@ -5,7 +5,9 @@ use std::path::Path;
 use arenite::DType;
 use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
+use arenite_host::report::Summary;
 use arenite_host::{Error, ErrorKind, quantize};
+use arenite_tests::{shared, skip};
 use ndarray::{ArrayD, IxDyn};
 use ndarray_npy::{NpzWriter, write_npy};
 use serde_json::json;
@@ -318,6 +320,50 @@ fn inputs_and_outputs_come_in_other_types() {
             assert_eq!(summary.steps, plain_summary.steps + converted);
             assert_eq!(summary.liveness_as_traced_bytes, plain_summary.liveness_as_traced_bytes);
         }
+    }
+}
+
+/// A network whose file has f32 at both ends, and int8 between them.
+#[test]
+fn floats_that_a_network_converts_at_once_are_left_out() {
+    let Some(shared) = shared() else {
+        return skip("floats_that_a_network_converts_at_once_are_left_out", "no shared data");
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let images = Network::new(9, &[1, 80, 80, 3]).samples(2);
+    let packed = |input: Option<DType>, output: Option<DType>| {
+        let options = Options {
+            input_dtype: input,
+            output_dtype: output,
+            ..Options::new(
+                shared.join("data/models/tinyengine_vww.tflite"),
+                folder.path().join("net.arenite"),
+            )
+        };
+        let packed = pack(&options, &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e}"));
+        let file = ModelFile::open(&options.output).expect("just written");
+        let view = file.view().expect("a model");
+        let types = (view.inputs[0].dtype, view.outputs[0].dtype);
+        assert_eq!(types, (input.unwrap_or(DType::F32), output.unwrap_or(DType::F32)));
+        (answers(&file, &images).concat(), packed.summary)
+    };
+    let (plain, whole) = packed(None, None);
+    let conversions =
+        |summary: &Summary| ["quantize", "dequantize"].map(|kind| summary.ops_final.get(kind).copied().unwrap_or(0));
+    assert_eq!(conversions(&whole), [1, 1]);
+    for (input, output, left) in [
+        (Some(DType::I8), None, [0, 1]),
+        (None, Some(DType::I8), [1, 0]),
+        (Some(DType::I8), Some(DType::I8), [0, 0]),
+        // Bytes become int8 by steps of another kind.
+        (Some(DType::U8), Some(DType::U8), [0, 0]),
+    ] {
+        let (found, summary) = packed(input, output);
+        for (plain, found) in plain.iter().zip(found) {
+            assert!((plain - found).abs() < 1e-6, "{input:?} {output:?}: {plain} {found}");
+        }
+        assert_eq!(conversions(&summary), left, "{input:?} {output:?}");
+        assert!(input.is_none() || summary.arena_bytes < whole.arena_bytes);
     }
 }
 
