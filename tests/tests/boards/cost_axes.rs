@@ -15,9 +15,6 @@ const GROWTH: f64 = 4.0 / 3.0;
 /// No step takes more instructions for a unit of cost than so many times the median of a board's steps.
 const OF_MEDIAN: f64 = 3.0;
 
-/// Kernels that widen each weight, which takes a call on cores without an FPU: those may take so many times the median.
-const WIDENING: ([KernelId; 2], f64) = ([KernelId::EmbeddingW8, KernelId::W16Conv2dF32], 3.3);
-
 /// The steps of a board's kernels: `each` bases of every kernel, with each axis scaled by each of `factors`.
 fn cases(board: &Board, each: usize, factors: &[u32]) -> Vec<Case> {
     // A position is one number, whatever the lines: no axis makes its step larger.
@@ -54,13 +51,7 @@ fn judge(board: &str, counted: &[Counted]) -> Vec<String> {
         if each.is_large() && growth > worst.1 {
             (worst.1, worst.2) = (growth, case.axis);
         }
-        let (widening, times) = WIDENING;
-        let most = if widening.contains(&case.kernel) {
-            times
-        } else {
-            OF_MEDIAN
-        };
-        if of_median > most || each.is_large() && growth > GROWTH {
+        if of_median > OF_MEDIAN || each.is_large() && growth > GROWTH {
             broken.push(format!(
                 "{board} {kernel} {} x{}: {quotient:.2} instructions for a unit of cost, {of_median:.2} times the median, {growth:.2} times the base: {:?}",
                 case.axis, case.factor, each.step

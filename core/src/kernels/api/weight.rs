@@ -45,7 +45,7 @@ macro_rules! weight {
             | KernelId::SignalEnergy
             | KernelId::SignalSquareRoot
             | KernelId::SignalStacker => 8,
-            KernelId::AvgPoolInt | KernelId::CompactAvgPoolS8 => 9,
+            KernelId::AvgPoolInt | KernelId::CompactAvgPoolS8 | KernelId::GlobalAvgPoolS8 => 9,
             KernelId::CompactMaxPoolS8 | KernelId::IntAddS8 | KernelId::MaxPoolInt | KernelId::SignalFftS32 => 10,
             KernelId::L2NormS8 | KernelId::LrnS8 => 12,
             KernelId::Compare | KernelId::Detections => 14,
@@ -61,16 +61,17 @@ macro_rules! weight {
             KernelId::SpecialF32 | KernelId::UnaryF32 => 3,
             KernelId::MaxPoolF32 => 24,
             KernelId::FpuDepthwiseF32 => 28,
-            KernelId::EmbeddingW8 => 30,
             KernelId::BinaryF32 => 32,
+            KernelId::EmbeddingW8 => 33,
             KernelId::AvgPoolF32 | KernelId::SignalFftF32 => 36,
             KernelId::Convert | KernelId::RotaryF32 => 40,
             KernelId::ReduceF32 => 45,
             KernelId::FpuConv2dF32 | KernelId::LinearF32 | KernelId::RmsNormF32 => 48,
             KernelId::AttentionF32 | KernelId::SvdfF32 => 50,
             KernelId::Conv2dF32 | KernelId::DepthwiseF32 | KernelId::LstmF32 => 52,
-            KernelId::W16Conv2dF32 | KernelId::W4Conv2dF32 | KernelId::W8Conv2dF32 => 56,
+            KernelId::W4Conv2dF32 | KernelId::W8Conv2dF32 => 56,
             KernelId::LocallyConnectedF32 => 58,
+            KernelId::W16Conv2dF32 => 64,
             KernelId::ActivationGradF32 | KernelId::AvgPoolGradF32 | KernelId::MaxPoolGradF32 => 36,
             KernelId::BiasSgdF32 | KernelId::MaxPoolPositionsF32 => 45,
             KernelId::Conv2dInputGradF32
