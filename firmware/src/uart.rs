@@ -108,6 +108,45 @@ mod registers {
     }
 }
 
+/// That of the nRF51, whose events are cleared by hand: the pins and the speed of the micro:bit's USB bridge.
+#[cfg(uart = "nrf51")]
+mod registers {
+    use super::{read, write};
+
+    const RECEIVED: usize = 0x108;
+    const SENT: usize = 0x11c;
+
+    pub(super) fn start() {
+        let (pin_out, pin_in, baud_115200, enabled) = (24_u32, 25_u32, 0x01d7_e000_u32, 4_u32);
+        for (register, value) in [(0x50c, pin_out), (0x514, pin_in), (0x524, baud_115200), (0x500, enabled)] {
+            write(register, value);
+        }
+        // Receiver and transmitter.
+        write(0x000, 1_u32);
+        write(0x008, 1_u32);
+    }
+
+    pub(super) fn has_byte() -> bool {
+        read::<u32>(RECEIVED) != 0
+    }
+
+    pub(super) fn byte() -> u8 {
+        write(RECEIVED, 0_u32);
+        read::<u32>(0x518) as u8
+    }
+
+    /// Sending waits until its byte is gone.
+    pub(super) fn has_room() -> bool {
+        true
+    }
+
+    pub(super) fn send(byte: u8) {
+        write(SENT, 0_u32);
+        write(0x51c, u32::from(byte));
+        while read::<u32>(SENT) == 0 {}
+    }
+}
+
 /// Arm's PL011: data, flags (bit 4: empty, bit 5: full), control.
 #[cfg(uart = "pl011")]
 mod registers {

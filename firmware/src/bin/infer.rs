@@ -118,7 +118,7 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
         let mut of_rows = 0;
         for index in 0..usize::from(header.inputs) {
             #[cfg(feature = "rolling")]
-            if let Some((bytes, rows)) = model.rows_of_input(index) {
+            if let Some((bytes, rows)) = session.model().rows_of_input(index) {
                 let cost = feed(exchange, &mut session, (index, bytes, rows), (&meter, watch_stack))?;
                 of_rows += cost.instructions;
                 deepest = deepest.max(cost.stack);
@@ -184,9 +184,9 @@ fn infer(exchange: &mut Exchange, request: &Infer) -> Result<(), i32> {
     Ok(())
 }
 
-/// The largest row that is fed, in bytes.
+/// The largest row that is fed, in bytes; it lies on the stack.
 #[cfg(feature = "rolling")]
-const MOST_ROW: usize = 2048;
+const MOST_ROW: usize = if cfg!(feature = "small-flash") { 512 } else { 2048 };
 
 /// Feeds all rows of an input, so many of so many bytes: what the runtime takes for them, and for what it makes of them.
 #[cfg(feature = "rolling")]

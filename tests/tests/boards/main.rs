@@ -6,6 +6,7 @@ mod accelerators;
 mod arena_boards;
 mod board_errors;
 mod boards;
+mod camera;
 mod choices;
 mod cores;
 mod cost_axes;

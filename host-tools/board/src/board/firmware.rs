@@ -125,6 +125,16 @@ impl Firmware {
         Self::once(board, &Recipe { features, ..plain }, &mut |_| ())
     }
 
+    /// Builds the program whose model takes images row by row over the board's serial port.
+    ///
+    /// # Errors
+    /// As [`Firmware::build_with_model`].
+    pub fn build_camera(board: &'static Board, model: &Path) -> Result<Self, BoardError> {
+        let features = format!("{},camera", board.feature);
+        let recipe = Recipe::with_model("arenite-firmware", "camera", features, model)?;
+        Self::once(board, &recipe, &mut |_| ())
+    }
+
     /// Builds the program that runs any model, with what models that roll want.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ impl Uart {
             Uart::Cmsdk(start) => ("cmsdk", start),
             Uart::Ns16550(start) => ("ns16550", start),
             Uart::Pl011(start) => ("pl011", start),
+            Uart::Nrf51(start) => ("nrf51", start),
         }
     }
 }

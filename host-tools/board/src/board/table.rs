@@ -83,6 +83,8 @@ pub enum Uart {
     Ns16550(u64),
     /// Arm's PL011.
     Pl011(u64),
+    /// That of the nRF51.
+    Nrf51(u64),
 }
 
 /// A flash at a serial bus, with the controller that the firmware has a file for.
@@ -359,7 +361,7 @@ pub static BOARDS: [Board; 21] = [
         runtime: &[],
         firmware: &["small-flash"],
         timer: Timer::Nrf,
-        uart: None,
+        uart: Some(Uart::Nrf51(0x4000_2000)),
         qemu: "qemu-system-arm",
         machine: &["-M", "microbit"],
         icount_shift: 7,
