@@ -16,6 +16,7 @@ use crate::fields::Fields;
 use crate::groups::{ACCELERATOR, BARRIER};
 #[cfg(feature = "cores")]
 use crate::groups::{MAX_CORES, Reach};
+use crate::kernels::table::CheckStep;
 #[cfg(feature = "accelerators")]
 use crate::kernels::table::{KernelId, is_built};
 use crate::ops::fault::Fault;
@@ -23,9 +24,6 @@ use crate::ops::fault::Fault;
 use crate::rolled::{MAX_ROLLED, Rolling, Turn};
 #[cfg(any(feature = "training", feature = "rolling"))]
 use crate::trusted::Seen;
-
-/// [`check_step`](crate::kernels::table::check_step) for a set of kernels.
-type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
 
 /// Checks what is in a file whose bytes are as they were written, or were not looked at: the checks are the same, and trust nothing.
 pub(super) fn check_parts(parts: Parts<'_>, check_step: CheckStep) -> Result<Parts<'_>, LoadError> {

@@ -23,8 +23,6 @@ mod write;
 
 use core::marker::PhantomData;
 
-#[cfg(feature = "rolling")]
-use crate::arena::Slot;
 #[cfg(feature = "accelerators")]
 use crate::declared::Declaration;
 use crate::error::LoadError;
@@ -278,10 +276,8 @@ impl<'a, K: Kernels> Model<'a, K> {
     /// Bytes of a row, and number of rows, of an input that is taken row by row: see [`crate::Session::feed_rows`].
     #[cfg(feature = "rolling")]
     pub fn rows_of_input(&self, index: usize) -> Option<(usize, usize)> {
-        let place = self.parts.input_place(index)?;
-        let tensor = self.rolling()?.tensor(place.slot.offset as usize)?;
-        let is = place.slot.region == Slot::ROLLED;
-        is.then_some((tensor.bytes.into(), tensor.rows.into()))
+        let (_, tensor) = self.rolling()?.fed(index as u32)?;
+        Some((tensor.bytes.into(), tensor.rows.into()))
     }
 
     /// The weights.

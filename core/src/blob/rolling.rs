@@ -8,6 +8,7 @@ use super::sections::Parts;
 use crate::arena::{Bounds, Slot};
 use crate::error::LoadError;
 use crate::fields::Fields;
+use crate::kernels::table::CheckStep;
 use crate::ops::fault::Fault;
 use crate::rolled::{NO_STEP, Rolled, Rolling, Turn, TurnAt};
 
@@ -52,9 +53,6 @@ pub(super) fn is_fed(parts: Parts<'_>, input: u32, place: &PortPlace) -> bool {
 pub(crate) fn record(steps: &[u8], at: u32) -> Option<(u8, &[u8])> {
     Fields::new(steps.get(at as usize..)?).record()
 }
-
-/// What checks one record: [`check_step`](crate::kernels::table::check_step) for a set of kernels.
-type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
 
 /// Checks the section: that the tensors are those of the steps that roll, and every turn. A file for several cores does not roll. `made` counts the rows.
 pub(super) fn check<'a>(

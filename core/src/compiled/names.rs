@@ -17,6 +17,7 @@ pub use crate::ops::embedding::*;
 pub use crate::ops::fft::*;
 pub use crate::ops::frames::*;
 pub use crate::ops::gather::*;
+pub use crate::ops::global_pool::*;
 pub use crate::ops::l2_norm::*;
 pub use crate::ops::linear::*;
 pub use crate::ops::linear_train::*;

@@ -287,6 +287,19 @@ macro_rules! table {
                 match self.clone() { $(Step::$variant(mut op) => op.elements_mut().copied()),* }
             }
 
+            /// How many rows it sums up, of which any may come alone ([`Operator::summed_mut`]).
+            #[cfg(feature = "rolling")]
+            pub fn summed(&self) -> Option<u16> {
+                match self.clone() { $(Step::$variant(mut op) => op.summed_mut().copied()),* }
+            }
+
+            /// The step that sums up one row; `None` for other steps.
+            #[cfg(feature = "rolling")]
+            pub fn of_summed_row(mut self) -> Option<Self> {
+                match &mut self { $(Step::$variant(op) => *op.summed_mut()? = 1),* }
+                self.check().is_ok().then_some(self)
+            }
+
             /// The step that computes so many elements of such an output; `None` where no kernel does.
             pub fn of_elements(mut self, count: u32) -> Option<Self> {
                 match &mut self { $(Step::$variant(op) => *op.elements_mut()? = count),* }
@@ -536,6 +549,7 @@ macro_rules! kernels {
             91 LrnS8 Scalar portable::lrn::S8;
             77 Detections Scalar portable::detections::DetectionsKernel;
             78 L2NormS8 Scalar portable::l2_norm::S8;
+            152 GlobalAvgPoolS8 Scalar portable::global_pool::S8;
             134 W16Conv2dF32 Scalar portable::low_bit::F32<16>;
             74 W8Conv2dF32 Scalar portable::low_bit::F32<8>;
             75 W4Conv2dF32 Scalar portable::low_bit::F32<4>;
@@ -644,6 +658,9 @@ pub mod runs {
     }
     kernels!(run);
 }
+
+/// What checks one record: [`check_step`] for a set of kernels.
+pub(crate) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
 
 /// Whether `K` and this build have the kernel; constant, so that what is not linked is not compiled in.
 const fn links<K: Kernels>(id: u8, backend: Backend) -> bool {

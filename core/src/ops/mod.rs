@@ -23,6 +23,7 @@ pub mod fault;
 pub mod fft;
 pub mod frames;
 pub mod gather;
+pub mod global_pool;
 pub mod l2_norm;
 pub mod linear;
 pub mod linear_train;

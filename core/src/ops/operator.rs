@@ -38,6 +38,11 @@ pub trait Operator: Placed + Clone {
     fn elements_mut(&mut self) -> Option<&mut u32> {
         None
     }
+
+    /// Number of rows of an operator that sums them up in scratch, so that they may come one by one: the output is there behind the last one.
+    fn summed_mut(&mut self) -> Option<&mut u16> {
+        None
+    }
 }
 
 /// A structure that holds places beside parameters; `operator!` implements it.

@@ -113,9 +113,8 @@ pub fn place(
                     if error.kind() == ErrorKind::DoesNotFit && !options.explain && options.max_step.is_none() =>
                 {
                     program = separate.clone();
-                    roll::take_kernels_of_rows(&mut program);
                     summary.sums_by_rows = None;
-                    rolled_to_fit(&program, options, progress).map_err(|_| at_input(error))?
+                    rolled_to_fit(&mut program, options, progress).map_err(|_| at_input(error))?
                 }
                 fitted => {
                     let fitted = fitted.map_err(at_input)?;
@@ -152,9 +151,8 @@ fn rolled(
     progress: &mut Progress<'_>,
 ) -> Result<Back> {
     dump.program(Stage::Schedule, &program, None);
-    roll::take_kernels_of_rows(&mut program);
     let fed: Vec<usize> = (0..program.graph.inputs.len()).collect();
-    let placed = roll::roll(&program, &fed, &to_fit(options), progress).map_err(|e| e.in_file(&options.input))?;
+    let placed = roll::roll(&mut program, &fed, &to_fit(options), progress).map_err(|e| e.in_file(&options.input))?;
     dump.program(Stage::Plan, &program, Some(&placed));
     describe::add_program(summary, &program, &placed);
     Ok(Back {
@@ -166,7 +164,7 @@ fn rolled(
 }
 
 /// Places of steps that roll over inputs that are whole, where no cut fits: nothing is computed twice.
-fn rolled_to_fit(program: &Program, options: &Options, progress: &mut Progress<'_>) -> Result<Placed> {
+fn rolled_to_fit(program: &mut Program, options: &Options, progress: &mut Progress<'_>) -> Result<Placed> {
     roll::roll(program, &[], &to_fit(options), progress)
 }
 

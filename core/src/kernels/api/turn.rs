@@ -23,6 +23,8 @@ pub enum Rolls {
     Row,
     /// From rows anywhere.
     Rows,
+    /// From one row at a time, summed up in scratch, which keeps its bytes from the first turn to the last one. The output is there behind the last one.
+    Sums,
 }
 
 /// Makes of a step's operator that of the turn, which hears of the rows that it reads.
@@ -52,6 +54,12 @@ pub(crate) fn turned<O: Operator>(turn: &Turn<'_>, op: &mut O) -> Result<(), Fau
     } else if let Some(elements) = op.elements_mut() {
         let of_row = elements.checked_div(rows).filter(|of_row| of_row * rows == *elements);
         *elements = of_row.ok_or(Fault::Shape)?;
+        turn.reads(turn.row(), 1);
+    } else if let Some(summed) = op.summed_mut() {
+        if u32::from(*summed) != rows {
+            return Err(Fault::Shape);
+        }
+        *summed = 1;
         turn.reads(turn.row(), 1);
     } else {
         return Err(Fault::Unsupported);

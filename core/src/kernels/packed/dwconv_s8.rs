@@ -11,15 +11,20 @@
 use super::args::{Dwconv3x3PlaneArgs, FLIP};
 use super::channel_record::{BLOCK, CONSTANT, GENERAL, Record, bits_of, padded};
 use super::conv2d_s8::{beyond, limit, packed_records};
+use super::dwconv_s8_lines::Lines;
 use super::dwconv_s8_windows::{Loop, Taps, generals, single_outputs, small_windows, windows};
 use super::requantize::Rounding;
 use super::{Core, dwconv_s8_3x3_plane, pack, requantize};
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
 use crate::arena::Place;
+#[cfg(feature = "rolling")]
+use crate::arena::Slot;
 #[cfg(any(test, packing))]
 use crate::kernels::api::candidate::{Candidate, Job, JobKind, Machine};
 use crate::kernels::api::kernel::Kernel;
+#[cfg(feature = "rolling")]
+use crate::kernels::api::turn::Rolls;
 use crate::ops::conv2d::Conv2dS8;
 use crate::ops::operator::Needs;
 use crate::ops::window::Window2d;
@@ -30,6 +35,9 @@ pub struct S8;
 
 impl Kernel for S8 {
     type Op = Conv2dS8;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Rows;
 
     fn supports(op: &Conv2dS8) -> bool {
         has_own_filters(op)
@@ -67,7 +75,6 @@ impl Kernel for S8 {
 
     fn run(op: &Conv2dS8, mem: &Mem<'_>) -> Option<()> {
         let needs = Self::needs(op);
-        let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
         let output = mem.dst::<i8>(op.output, op.window.output_len()?)?;
         let weights = mem.weights::<i8>(op.weights, needs.weights)?;
         // No loop here takes a block or a place from them: what load has seen of them will do.
@@ -75,19 +82,31 @@ impl Kernel for S8 {
             .weights::<i32>(op.channels, u32::from(op.window.output[2]).checked_mul(3)?)?
             .as_chunks::<3>();
         let scratch = mem.dst::<i8>(op.scratch, needs.scratch)?;
-        let pixels = |extents: [u16; 3]| usize::from(extents[0]) * usize::from(extents[1]) * records.len();
-        for image in 0..usize::from(op.window.batch) {
-            let input = input.slice(image * pixels(op.window.input), pixels(op.window.input))?;
-            let output = output.slice(image * pixels(op.window.output), pixels(op.window.output))?;
-            let (input, output) = (input.as_ptr(), output.as_mut_ptr());
-            // SAFETY: `input` and `output` were sliced to one image of the window's extents; weights and scratch were taken with the sizes of `needs`.
+        #[cfg(feature = "rolling")]
+        if op.input.region == Slot::ROLLED && op.window.input[0] > 1 {
+            let lines = Lines::of_rows(op, mem)?;
+            // SAFETY: the rows are those of the window, and one image is all that a turn makes; weights and scratch were taken with the sizes of `needs`.
             unsafe {
-                if by_three(&op.window) {
-                    planes_3x3(op, input, weights.as_ptr(), records, output, scratch.as_mut_ptr());
-                } else {
-                    others(op, input, weights.as_ptr(), records, output, scratch.as_mut_ptr());
-                }
-            }
+                image(
+                    op,
+                    &lines,
+                    weights.as_ptr(),
+                    records,
+                    output.as_mut_ptr(),
+                    scratch.as_mut_ptr(),
+                )
+            };
+            limit(output, op.clamp);
+            return Some(());
+        }
+        let input = mem.src::<i8>(op.input, op.window.input_len()?)?;
+        let pixels = |extents: [u16; 3]| usize::from(extents[0]) * usize::from(extents[1]) * records.len();
+        for index in 0..usize::from(op.window.batch) {
+            let input = input.slice(index * pixels(op.window.input), pixels(op.window.input))?;
+            let output = output.slice(index * pixels(op.window.output), pixels(op.window.output))?;
+            let (lines, output) = (Lines::Image(input.as_ptr()), output.as_mut_ptr());
+            // SAFETY: `input` and `output` were sliced to one image of the window's extents; weights and scratch were taken with the sizes of `needs`.
+            unsafe { image(op, &lines, weights.as_ptr(), records, output, scratch.as_mut_ptr()) };
         }
         limit(output, op.clamp);
         Some(())
@@ -240,15 +259,39 @@ fn is_transposed(window: &Window2d) -> bool {
     window.stride[0] <= 2 && rows >= 3 && cost(columns, rows) < cost(rows, columns)
 }
 
+/// One image.
+///
+/// # Safety
+/// 1. `input` and `output` have one image of the window's extents.
+/// 2. Weights and scratch have the sizes of [`S8::needs`], records those of `records`.
+#[inline(always)]
+unsafe fn image(
+    op: &Conv2dS8,
+    input: &Lines,
+    weights: *const i8,
+    records: &[Record],
+    output: *mut i8,
+    scratch: *mut i8,
+) {
+    // SAFETY: the same contract, and `by_three` is seen to hold.
+    unsafe {
+        if by_three(&op.window) {
+            planes_3x3(op, input, weights, records, output, scratch);
+        } else {
+            others(op, input, weights, records, output, scratch);
+        }
+    }
+}
+
 /// Windows of 3 x 3.
 ///
 /// # Safety
-/// 1. `input` and `output` have one image of the window's extents, of which [`by_three`] holds.
+/// 1. `input` and `output` have one image of the window's extents, of which [`by_three`] holds; lines that lie anywhere are those of one row of windows.
 /// 2. Weights and scratch have the sizes of [`S8::needs`], records those of `records`.
 #[inline(always)]
 unsafe fn planes_3x3(
     op: &Conv2dS8,
-    input: *const i8,
+    input: &Lines,
     weights: *const i8,
     records: &[Record],
     output: *mut i8,
@@ -284,7 +327,7 @@ unsafe fn planes_3x3(
                 continue;
             }
             let inner = scratch.add(top * pitch + left);
-            fill(input.add(c), [line, pixel], [lines, along], inner, pitch, FLIP);
+            input.fill(c, [line, pixel], [lines, along], inner, pitch, FLIP);
             let weights = weights.add(c * row_bytes);
             if code & GENERAL != 0 {
                 let steps = if by_columns { [1, pitch] } else { [pitch, 1] };
@@ -349,35 +392,36 @@ unsafe fn general(
 #[inline(never)]
 unsafe fn others(
     op: &Conv2dS8,
-    input: *const i8,
+    input: &Lines,
     weights: *const i8,
     records: &[Record],
     output: *mut i8,
     scratch: *mut i8,
 ) {
-    let window = &turned(&op.window);
+    let start = input.image();
+    let window = &start.map_or(op.window, |_| turned(&op.window));
     let [height, pitch] = plane(window).map(|n| n as usize);
     let [rows, columns, channels] = window.input.map(usize::from);
     let outputs = usize::from(window.output[0]) * usize::from(window.output[1]);
     let [top, left] = window.padding.map(usize::from);
-    if is_one(window) {
+    if let Some(start) = start.filter(|_| is_one(window)) {
         let taps = Taps::new(window, columns * channels, channels, 0);
         // SAFETY: without a border all windows lie in the image (point 1); there are weights and an output for each record (point 2).
-        unsafe { single_outputs(op, &taps, records, input, weights, output) };
+        unsafe { single_outputs(op, &taps, records, start, weights, output) };
         return;
     }
-    let direct = is_direct(window);
-    let [line, pixel] = if direct {
+    let direct = start.filter(|_| is_direct(window));
+    let [line, pixel] = if direct.is_some() {
         [columns * channels, channels]
     } else {
         [pitch, 1]
     };
     let taps = Taps::new(window, line, pixel, 0);
     // Outputs that lie in the input's place have replaced their inputs once written: none is computed again.
-    let mut job = taps.job(!direct);
+    let mut job = taps.job(direct.is_none());
     let row_bytes = padded(self::taps(window)) as usize;
     let rounding = Rounding::new(op.output_zero_point, bits_of(op, records));
-    if !direct {
+    if direct.is_none() {
         // SAFETY: `needs` counts `height * pitch` bytes of scratch for the plane (point 2).
         unsafe { scratch.write_bytes(op.input_zero_point as u8, height * pitch) };
     }
@@ -385,17 +429,20 @@ unsafe fn others(
         let [bias, _, code] = *record;
         // SAFETY: `c < records.len()`, the channels: its pixels lie in the image (point 1), its row in the weights and the plane in scratch (point 2).
         unsafe {
-            let (out, mut x) = (output.add(c), input.add(c));
+            let out = output.add(c);
             if code & CONSTANT != 0 {
                 let value = requantize::any(bias, record, op.output_zero_point, op.clamp);
                 (0..outputs).for_each(|i| out.add(i * channels).write(value));
                 continue;
             }
-            if !direct {
-                let inner = scratch.add(top * pitch + left);
-                fill(x, [columns * channels, channels], [rows, columns], inner, pitch, 0);
-                x = scratch;
-            }
+            let x = match direct {
+                Some(start) => start.add(c),
+                None => {
+                    let inner = scratch.add(top * pitch + left);
+                    input.fill(c, [columns * channels, channels], [rows, columns], inner, pitch, 0);
+                    scratch
+                }
+            };
             let weights = weights.add(c * row_bytes);
             if !job.holds(record) {
                 generals(&taps, record, op.output_zero_point, x, weights, out);
@@ -406,45 +453,5 @@ unsafe fn others(
                 }
             }
         }
-    }
-}
-
-/// Copies one channel into the plane, past its border, its bytes changed by `flip`.
-///
-/// # Safety
-/// `input` has `rows` lines of `columns` pixels, `line` and `stride` bytes apart; `plane` takes as many rows, `pitch` bytes apart.
-unsafe fn fill(
-    input: *const i8,
-    [line, stride]: [usize; 2],
-    [rows, columns]: [usize; 2],
-    plane: *mut i8,
-    pitch: usize,
-    flip: u8,
-) {
-    // On cores with `FLIP` 0 no byte is changed.
-    let flip = if FLIP == 0 { 0 } else { flip as i8 };
-    let (mut start, mut row) = (input, plane);
-    for _ in 0..rows {
-        let mut x = start;
-        let (mut to, fours, end) = (row, row.wrapping_add(columns & !3), row.wrapping_add(columns));
-        // SAFETY: `to` goes over the `columns` bytes of a row of `plane`, `x` over as many pixels of a line of `input` (fn docs).
-        unsafe {
-            while to != fours {
-                let [a, b, c, d] = [*x, *x.add(stride), *x.add(2 * stride), *x.add(3 * stride)];
-                *to = a ^ flip;
-                *to.add(1) = b ^ flip;
-                *to.add(2) = c ^ flip;
-                *to.add(3) = d ^ flip;
-                to = to.add(4);
-                x = x.wrapping_add(4 * stride);
-            }
-            while to != end {
-                *to = *x ^ flip;
-                to = to.add(1);
-                x = x.wrapping_add(stride);
-            }
-        }
-        start = start.wrapping_add(line);
-        row = row.wrapping_add(pitch);
     }
 }

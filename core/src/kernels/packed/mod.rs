@@ -39,6 +39,7 @@ mod dot_s8_rows;
 pub mod dwconv_s8;
 mod dwconv_s8_1x3_outputs;
 mod dwconv_s8_3x3_plane;
+mod dwconv_s8_lines;
 mod dwconv_s8_single_output;
 mod dwconv_s8_small_window;
 mod dwconv_s8_windows;

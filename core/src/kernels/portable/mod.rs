@@ -19,6 +19,7 @@ pub mod embedding;
 pub mod fft;
 pub mod frames;
 pub mod gather;
+pub mod global_pool;
 mod integers;
 pub mod l2_norm;
 pub mod linear_f32;

@@ -20,6 +20,7 @@ pub(crate) mod embedding;
 pub(crate) mod fft;
 pub(crate) mod frames;
 pub(crate) mod gather;
+pub(crate) mod global_pool;
 pub(crate) mod l2_norm;
 pub(crate) mod linear_f32;
 pub(crate) mod linear_train;

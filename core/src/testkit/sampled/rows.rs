@@ -3,6 +3,7 @@
 use crate::arena::Slot;
 use crate::kernels::reference;
 use crate::kernels::table::KernelId;
+use crate::ops::global_pool::GlobalAvgPoolS8;
 use crate::ops::l2_norm::L2NormS8;
 use crate::ops::lrn::{LrnF32, LrnS8};
 use crate::ops::pool2d::PoolF32;
@@ -168,6 +169,25 @@ impl Generated for L2NormS8 {
 
     fn reference(_: KernelId) -> Reference<Self> {
         reference::l2_norm::s8
+    }
+}
+
+impl Generated for GlobalAvgPoolS8 {
+    fn generate(draw: &mut Draw<'_>) -> Option<(Self, Data)> {
+        let mut left = 150;
+        let extents = [9, 9, 60].map(|most| draw.share(most, &mut left) as u16);
+        let op = GlobalAvgPoolS8 {
+            output: Slot::default(),
+            input: Slot::default(),
+            scratch: Slot::default(),
+            extents,
+            clamp: draw.pick(&[[-128, 127], [-128, 127], [0, 127], [-100, 90]])?,
+        };
+        Some((op, Data::integers(draw.seed())))
+    }
+
+    fn reference(_: KernelId) -> Reference<Self> {
+        reference::global_pool::s8
     }
 }
 

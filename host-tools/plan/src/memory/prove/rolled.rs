@@ -114,8 +114,27 @@ impl Followed {
                     })?;
                 self.reads += 1;
             }
+            // Sums outlive a turn, and what they are for is written in the last one.
+            let sums = step.summed().map(|_| number(tensor, row));
+            let is_last = row + 1 == u32::from(tensor.rows);
             for (_, operand, number) in rows.iter().filter(|(_, operand, _)| operand.access != Access::Read) {
-                self.writers.write(operand.place, operand.bytes, *number);
+                match (sums, operand.access) {
+                    (Some(sums), Access::Scratch) => {
+                        if row > 0 {
+                            self.writers
+                                .read(operand.place, operand.bytes, sums - 1)
+                                .map_err(|fault| {
+                                    here(Error::input(format!(
+                                        "byte {} of its sums was overwritten since the turn before",
+                                        fault.at
+                                    )))
+                                })?;
+                        }
+                        self.writers.write(operand.place, operand.bytes, sums);
+                    }
+                    (Some(_), _) if !is_last => {}
+                    _ => self.writers.write(operand.place, operand.bytes, *number),
+                }
             }
         }
         // Rows that are all there, one behind the other, are the tensor that the other steps read.
@@ -123,10 +142,14 @@ impl Followed {
             if made != u32::from(tensor.rows) {
                 return Err(wrong());
             }
-            let first = place(tensor, 0)?;
-            let there = (0..made).all(|row| {
+            let summed = steps
+                .get(usize::from(tensor.step))
+                .is_some_and(|step| step.summed().is_some());
+            let begin = if summed { made.saturating_sub(1) } else { 0 };
+            let first = place(tensor, begin)?;
+            let there = (begin..made).all(|row| {
                 let slot = Slot {
-                    offset: first.offset.saturating_add(row * u32::from(tensor.bytes)),
+                    offset: first.offset.saturating_add((row - begin) * u32::from(tensor.bytes)),
                     ..first
                 };
                 let same = rolling.place(tensor, row) == Some((slot.region, slot.offset));
@@ -140,7 +163,8 @@ impl Followed {
                 .get(usize::from(tensor.step))
                 .and_then(|meta| meta.operands.first());
             if let (true, Some(&owner)) = (there, owner) {
-                self.writers.write(first, u32::from(tensor.bytes) * made, owner);
+                self.writers
+                    .write(first, u32::from(tensor.bytes) * (made - begin), owner);
             }
         }
         Ok(rolling.steps() as usize)
@@ -150,6 +174,9 @@ impl Followed {
 /// The step that makes one row, and the rows that it reads of its inputs: the first one and that behind the last.
 fn of_row(step: &Step, row: u32, rows: u32) -> Option<(Step, (u32, u32))> {
     let mut step = step.clone();
+    if step.summed().is_some() {
+        return Some((step.of_summed_row()?, (row, row + 1)));
+    }
     let Some(window) = step.window_mut() else {
         let elements = step.elements()?.checked_div(rows)?;
         return Some((step.of_elements(elements)?, (row, row + 1)));

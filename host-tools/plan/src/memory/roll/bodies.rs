@@ -96,7 +96,9 @@ fn lives(program: &Program, roll: &Roll) -> Lives {
     };
     for (tensor, rows) in roll.tensors.iter().zip(&mut rows).filter(|(tensor, _)| tensor.whole) {
         if let Some(last) = last(tensor.id) {
-            rows.iter_mut().for_each(|life| life.1 = life.1.max(last));
+            // A step that sums up rows writes in its last turn alone.
+            let begin = if tensor.summed { rows.len() - 1 } else { 0 };
+            rows[begin..].iter_mut().for_each(|life| life.1 = life.1.max(last));
         }
     }
     Lives { rows, made }
@@ -122,12 +124,13 @@ fn add_rows(program: &Program, roll: &Roll, lives: &Lives, bodies: &mut Bodies) 
         };
         let mut of = Vec::new();
         if tensor.whole {
+            let pitch = if tensor.summed { 0 } else { tensor.bytes };
             let parts = (0..)
                 .zip(lives)
-                .map(|(row, &life)| part(life, row * tensor.bytes, tensor.bytes));
+                .map(|(row, &life)| part(life, row * pitch, tensor.bytes));
             let body = bodies.add(buffer(name.clone(), parts.collect()));
             bodies.set_tensor(tensor.id, body);
-            of.extend((0..tensor.rows as u64).map(|row| (body, row * tensor.bytes)));
+            of.extend((0..tensor.rows as u64).map(|row| (body, row * pitch)));
         } else {
             for (row, &life) in lives.iter().enumerate() {
                 let body = bodies.add(buffer(format!("{name} row {row}"), vec![part(life, 0, tensor.bytes)]));
@@ -137,11 +140,25 @@ fn add_rows(program: &Program, roll: &Roll, lives: &Lives, bodies: &mut Bodies) 
         rows.push(of);
     }
     for (index, step) in program.steps.iter().enumerate().take(roll.steps) {
-        let bytes = u64::from(step.step.needs().scratch);
+        // That of its dearest row: a plane of a few rows is less than one of all.
+        let rows = roll
+            .tensors
+            .iter()
+            .find(|tensor| tensor.step == Some(index))
+            .map_or(0, |of| of.rows);
+        let of_rows = (0..rows).filter_map(|row| of_row(&step.step, row, rows));
+        let bytes = of_rows.map(|row| row.needs().scratch).max().unwrap_or(0).into();
         if bytes > 0 {
             let made = (0..).zip(&roll.turns);
             let own = made.filter(|&(_, &tensor)| roll.tensors[usize::from(tensor)].step == Some(index));
-            let parts = own.map(|(turn, _)| part((turn, turn), 0, bytes)).collect();
+            let mut parts: Vec<Part> = own.map(|(turn, _)| part((turn, turn), 0, bytes)).collect();
+            if step.step.summed().is_some()
+                && let Some(&last) = parts.last()
+            {
+                // Sums outlive each turn but the last one.
+                parts.truncate(1);
+                parts[0].upper = last.upper;
+            }
             let body = bodies.add(Buffer {
                 name: format!("{} (scratch)", step.name),
                 align: arenite::ARENA_ALIGN as u64,

@@ -38,6 +38,9 @@ pub(super) fn of_row(step: &Step<Place>, row: usize, rows: usize) -> Option<Step
         (place.input[0], place.output[0], place.padding[0]) = (read.len() as u16, 1, above as u8);
         return of_row.check().is_ok().then_some(of_row);
     }
+    if step.summed().is_some() {
+        return step.clone().of_summed_row();
+    }
     let elements = step.elements()?;
     (elements as usize)
         .is_multiple_of(rows)
@@ -83,7 +86,7 @@ pub(super) fn chain(program: &Program, fed: &[usize], most: usize) -> Result<Rol
     };
     let whole: Vec<bool> = roll.tensors.iter().map(|tensor| touched(tensor.id)).collect();
     for (tensor, whole) in roll.tensors.iter_mut().zip(whole) {
-        tensor.whole = whole;
+        tensor.whole = whole || tensor.summed;
         if tensor.step.is_none() {
             let input = program
                 .graph
@@ -145,10 +148,11 @@ fn added(program: &Program, roll: &Roll, (index, step): (usize, &LoweredStep)) -
             (place, Access::Read) => own(place).filter(|&input| input != id)?,
             _ => return None,
         };
-        let rows = match (known(input), window) {
-            (Some(tensor), _) => tensor.rows,
-            (None, Some(window)) => window.input[0].into(),
-            (None, None) => *program
+        let rows = match (known(input), window, step.step.summed()) {
+            (Some(tensor), ..) => tensor.rows,
+            (None, Some(window), _) => window.input[0].into(),
+            (None, None, Some(rows)) => rows.into(),
+            (None, None, None) => *program
                 .graph
                 .tensor(input)
                 .shape
@@ -161,7 +165,7 @@ fn added(program: &Program, roll: &Roll, (index, step): (usize, &LoweredStep)) -
         }
         height = Some(rows);
         match known(input) {
-            Some(tensor) if tensor.bytes * tensor.rows as u64 == bytes => {}
+            Some(tensor) if !tensor.summed && tensor.bytes * tensor.rows as u64 == bytes => {}
             Some(_) => return None,
             // Steps before the first one make no other inputs.
             None if program.graph.inputs.iter().any(|&port| program.root(port).0 == input) => {
@@ -173,6 +177,7 @@ fn added(program: &Program, roll: &Roll, (index, step): (usize, &LoweredStep)) -
                         rows,
                         bytes: bytes / rows as u64,
                         whole: false,
+                        summed: false,
                     });
                 }
             }
@@ -182,7 +187,7 @@ fn added(program: &Program, roll: &Roll, (index, step): (usize, &LoweredStep)) -
     let rows = match window {
         Some(window) if window.batch == 1 && usize::from(window.input[0]) == height? => window.output[0].into(),
         Some(_) => return None,
-        None => height?,
+        None => height.filter(|&height| step.step.summed().is_none_or(|rows| usize::from(rows) == height))?,
     };
     let most = if step.step.rolls() == Rolls::Rows {
         MAX_TURN_ROWS
@@ -198,7 +203,9 @@ fn added(program: &Program, roll: &Roll, (index, step): (usize, &LoweredStep)) -
         };
         (1..=most).contains(&read) && of_row(&step.step, row, rows).is_some_and(serves)
     });
-    if !rolls || u64::from(output.bytes) % rows as u64 != 0 || rows > usize::from(u16::MAX) {
+    let summed = step.step.summed().is_some();
+    let made = if summed { 1 } else { rows as u64 };
+    if !rolls || u64::from(output.bytes) % made != 0 || rows > usize::from(u16::MAX) {
         return None;
     }
     added.push(RolledTensor {
@@ -206,8 +213,9 @@ fn added(program: &Program, roll: &Roll, (index, step): (usize, &LoweredStep)) -
         step: Some(index),
         fed: None,
         rows,
-        bytes: u64::from(output.bytes) / rows as u64,
+        bytes: u64::from(output.bytes) / made,
         whole: false,
+        summed,
     });
     Some(added)
 }

@@ -8,14 +8,15 @@ mod bodies;
 mod chain;
 mod order;
 pub mod places;
+mod sums;
 
-use arenite::MAX_ROLLED;
+use arenite::{MAX_ROLLED, Step};
 
 use super::bodies::Bodies;
 use super::place::{Placed, Request, place};
 use super::plan::lower_bound;
 use crate::error::{Error, ErrorKind, Result};
-use crate::program::Program;
+use crate::program::{Place, Program};
 use crate::stage::Progress;
 use places::{Roll, RolledPlaces};
 
@@ -25,11 +26,13 @@ const TRIAL_NODES: u64 = 100_000;
 /// Finds the steps that roll and places their rows, with all that the other steps touch. The inputs at these places are fed by rows.
 ///
 /// As few steps roll as the arena allows: as many as fit the region's size, or, where it has none, as make the arena least. A step that does not roll is
-/// called once, and may be of any kind.
+/// called once, may be of any kind and keeps its kernel; those that roll get kernels that make rows.
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] where no step rolls, or an input is not one that is read by rows alone; what [`place()`] says.
-pub fn roll(program: &Program, fed: &[usize], request: &Request, progress: &mut Progress<'_>) -> Result<Placed> {
+pub fn roll(program: &mut Program, fed: &[usize], request: &Request, progress: &mut Progress<'_>) -> Result<Placed> {
+    let own: Vec<Step<Place>> = program.steps.iter().map(|step| step.step.clone()).collect();
+    let taken = take_kernels_of_rows(program);
     let longest = chain::chain(program, fed, usize::MAX)?;
     if longest.tensors.len() > MAX_ROLLED {
         return Err(
@@ -45,6 +48,16 @@ pub fn roll(program: &Program, fed: &[usize], request: &Request, progress: &mut 
         return Err(not_with("--max-step"));
     }
     let steps = longest.steps;
+    let by_rows: Vec<Step<Place>> = program.steps[..taken].iter().map(|step| step.step.clone()).collect();
+    let take = |program: &mut Program, count: usize| {
+        let steps = by_rows[..count].iter().chain(&own[count..]);
+        program
+            .steps
+            .iter_mut()
+            .zip(steps)
+            .for_each(|(to, step)| to.step = step.clone());
+    };
+    take(program, steps);
     let trial = Request {
         nodes: request.nodes.min(TRIAL_NODES),
         ..request.clone()
@@ -55,10 +68,11 @@ pub fn roll(program: &Program, fed: &[usize], request: &Request, progress: &mut 
     if most.is_none() {
         let all = ordered(program, longest.clone(), request, progress)?.place(request, progress)?;
         most = Some(all.arena_bytes());
-        least = Some(all);
+        least = Some((all, steps));
     }
     let mut is_shorter = false;
     for count in 1..steps {
+        take(program, count);
         let Ok(shorter) = chain::chain(program, fed, count) else {
             continue;
         };
@@ -75,13 +89,21 @@ pub fn roll(program: &Program, fed: &[usize], request: &Request, progress: &mut 
         // Of those that are as low the shortest comes first.
         let bytes = placed.arena_bytes();
         if most.is_none_or(|most| bytes < most || !is_shorter && bytes == most) {
-            (most, least, is_shorter) = (Some(bytes), Some(placed), true);
+            (most, least, is_shorter) = (Some(bytes), Some((placed, count)), true);
         }
     }
-    match least {
-        Some(placed) => Ok(placed),
-        None => ordered(program, longest, request, progress)?.place(request, progress),
-    }
+    let (count, placed) = match least {
+        Some((placed, count)) => (count, Ok(placed)),
+        None => {
+            take(program, steps);
+            (
+                steps,
+                ordered(program, longest, request, progress)?.place(request, progress),
+            )
+        }
+    };
+    take(program, count);
+    placed
 }
 
 fn not_with(what: &str) -> Error {
@@ -90,14 +112,17 @@ fn not_with(what: &str) -> Error {
         .help("rows lie in one memory, and a turn is as short as steps become")
 }
 
-/// Takes kernels that make rows for the first steps, where theirs do not.
-pub fn take_kernels_of_rows(program: &mut Program) {
+/// Takes kernels that make rows for the first steps, where theirs do not; gives for how many.
+fn take_kernels_of_rows(program: &mut Program) -> usize {
+    let mut taken = 0;
     for step in &mut program.steps {
-        let Some(by_rows) = step.step.by_rows() else {
+        let Some(by_rows) = sums::by_sums(&step.step).or_else(|| step.step.by_rows()) else {
             break;
         };
         step.step = by_rows;
+        taken += 1;
     }
+    taken
 }
 
 /// Steps that roll in an order, not placed yet.

@@ -160,7 +160,15 @@ impl<'a> Net<'a> {
         for &turn in turns {
             let tensor = usize::from(turn);
             let of = &self.tensors[tensor];
-            alive += of.bytes;
+            let sums = of
+                .step
+                .filter(|_| of.summed)
+                .map(|step| self.program.steps[step].step.needs().scratch.into());
+            alive += match sums {
+                Some(sums) if made[tensor] == 0 => of.bytes + sums,
+                Some(_) => 0,
+                None => of.bytes,
+            };
             made[tensor] += 1;
             let Some(step) = of.step else {
                 peak = peak.max(alive);
@@ -184,13 +192,16 @@ impl<'a> Net<'a> {
                 let gone = (low(&passed) - before) as u64 * self.tensors[input].bytes;
                 if !(self.tensors[input].whole) {
                     freed += gone;
-                    if read.len() == 1 && gone > 0 {
+                    if read.len() == 1 && gone > 0 && !of.summed {
                         shared = shared.max(of.bytes.min(self.tensors[input].bytes));
                     }
                 }
             }
             peak = peak.max(alive - shared);
             alive -= freed;
+            if made[tensor] == of.rows {
+                alive -= sums.unwrap_or(0);
+            }
             // What the segment is for stays.
             let last = self.tensors[tensor].step == Some(end - 1);
             if self.readers[tensor].is_empty() && !last && !of.whole {

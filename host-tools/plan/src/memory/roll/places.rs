@@ -25,6 +25,8 @@ pub struct RolledTensor {
     pub bytes: u64,
     /// Whether its rows lie one behind the other, for steps that do not roll or the caller touch it as well.
     pub whole: bool,
+    /// Whether all of its rows are one, which is there behind the last turn: that of a step that sums up rows.
+    pub summed: bool,
 }
 
 /// The first steps of a program, which roll.
