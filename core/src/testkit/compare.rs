@@ -1,7 +1,7 @@
 //! One kernel against the reference of its operator, on a generated case.
 
 use super::functions::{Functions, encode, moved, visit_op};
-use super::guarded::guarded_step;
+use super::guarded::{guarded_step, may_leave_gaps};
 use super::memory::{Alike, BROKEN, Data, Difference, GUARD, Spots, Workspace};
 use super::mutate::{Case, CaseBed, attack, bounds, constants_len};
 use super::random::Random;
@@ -130,10 +130,11 @@ impl Bench<'_> {
                 expected.0.iter_mut().skip(byte).take(1).for_each(|byte| *byte ^= 0x40);
             }
             Task::Mutate(how, tally, guard) => {
+                let gaps = may_leave_gaps(self.kernel);
                 let case = Case {
                     functions,
                     spots: &apart,
-                    data,
+                    data: &Data { gaps, ..*data },
                 };
                 let guard = guard.as_mut();
                 return attack(&case, len, (*how, guard), self.workspace, &mut self.random, tally);

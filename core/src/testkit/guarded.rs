@@ -14,6 +14,11 @@ use crate::kernels::table::{KernelId, KernelVisitor};
 /// Whether this build holds guarded runs.
 const HELD: bool = !cfg!(feature = "testkit-small");
 
+/// Whether a step's output may keep bytes between those that it writes: the strides are parameters, so a changed one may leave gaps where there were none.
+pub(super) fn may_leave_gaps(kernel: KernelId) -> bool {
+    kernel == KernelId::CopyBytes
+}
+
 /// Runs a step of the encoded parameters in its own memory, then with each operand in the field; `None` where this build has not the kernel.
 ///
 /// # Errors
@@ -31,7 +36,7 @@ pub fn guarded(
     let step = Step {
         functions,
         params,
-        gaps: kernel == KernelId::CopyBytes,
+        gaps: may_leave_gaps(kernel),
     };
     Some(step.reported(bed, guard))
 }
@@ -106,7 +111,7 @@ impl Step<'_> {
             self.outputs(None, &mem).ok_or(Finding::Stopped)?
         };
         let blocks = self.blocks().ok_or(Finding::Room)?;
-        for block in &blocks {
+        for block in blocks.iter().filter(|block| block.bytes > 0) {
             for side in Side::BOTH {
                 let guarded = Guarded {
                     operand: block.operand,
@@ -256,7 +261,12 @@ impl Step<'_> {
                 params: params.get(..params_len).ok_or(Finding::Room)?,
                 ..self
             };
-            params_len = step.relocated(usize::from(block.operand), to, next).ok_or(fixed)?.0;
+            match step.relocated(usize::from(block.operand), to, next) {
+                Some((len, _)) => params_len = len,
+                // Nothing says where it lies.
+                None if block.bytes == 0 => continue,
+                None => return Err(fixed),
+            }
             core::mem::swap(&mut params, &mut next);
         }
         let params = params.get(..params_len).ok_or(Finding::Room)?;
@@ -319,6 +329,21 @@ impl Step<'_> {
                 }
             }
             blocks.push(block).ok()?;
+        }
+        // Constants of no bytes, whose places must lie in the weights as well.
+        for (index, (operand, &slot)) in (0u8..).zip(marked.iter().zip(&plain)).take_while(|_| whole) {
+            if operand.bytes == 0 && slot.region == Slot::WEIGHTS && done >> index & 1 == 0 {
+                let block = Block {
+                    operand: index,
+                    access: operand.access,
+                    place: 0,
+                    at: slot,
+                    bytes: 0,
+                    align: operand.align.max(1),
+                    read: false,
+                };
+                blocks.push(block).ok()?;
+            }
         }
         whole.then_some(blocks)
     }

@@ -83,7 +83,7 @@ fn address(_: &Options, results: &mut Results) -> Result<Option<String>> {
     // The sanitiser comes with stable toolchains and its flag does not: this lets the flag through. With a target, build scripts are built without it.
     let mut command = tests(&["--target", &triple, "--target-dir", "target/address"], &ATTACKS);
     command
-        .args(["--skip", "boards", "--show-output"])
+        .args(["--skip", "board", "--show-output"])
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", "-Zsanitizer=address")
         .env("ASAN_OPTIONS", "detect_leaks=0");
@@ -98,7 +98,7 @@ fn narrow(_: &Options, results: &mut Results) -> Result<Option<String>> {
     setup::rust_target(NARROW)?;
     let mut command = tests(&["--target", NARROW], &ATTACKS);
     command
-        .args(["--skip", "boards", "--show-output"])
+        .args(["--skip", "board", "--show-output"])
         .env("CARGO_TARGET_I686_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld");
     results.add(watched(command)?);
     Ok(None)

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use arenite::KernelId;
 use arenite_host::board::{Board, QEMU_FOLDER, ready};
+use arenite_host::import::{ImportOptions, import};
 use arenite_tests::skip;
 use regex::Regex;
 
@@ -71,13 +72,14 @@ const KERNELS: [&str; 2] = ["DemoConv2dF32", "DemoDepthwiseS8"];
 /// A network of the operator's patch.
 const OPERATOR_TRACE: &str = r#"{
   "arenite_trace": 1,
+  "name": "zone",
   "inputs": ["x"],
   "outputs": ["y"],
   "tensors": {
     "x": {"shape": [2, 3], "dtype": "f32", "role": "input"},
     "y": {"shape": [2, 3], "dtype": "f32", "role": "activation"}
   },
-  "nodes": [{"name": "zone", "op": "dead_zone", "inputs": ["x"], "outputs": ["y"], "attrs": {"limit": 0.25}}]
+  "ops": [{"name": "zone", "op": "dead_zone", "inputs": ["x"], "outputs": ["y"], "attrs": {"limit": 0.25}}]
 }"#;
 
 /// The table of kernels.
@@ -270,6 +272,19 @@ fn each_patch_applies() {
         let largest: Vec<u8> = numbers.into_iter().rev().take(added).collect();
         assert_eq!(largest, [255, 254][..added]);
     }
+}
+
+/// With an operator that there is in its place, which takes a number as well.
+#[test]
+fn the_trace_of_the_operator_is_one_that_the_importer_reads() {
+    let trace = OPERATOR_TRACE
+        .replace("dead_zone", "leaky_relu")
+        .replace("limit", "negative_slope");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("zone.trace.json");
+    fs::write(&path, trace).expect("written");
+    let (dialect, imported) = import(&path, None, &ImportOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((dialect, imported.graph.nodes.len()), ("native", 1));
 }
 
 /// Kernels that took a patch's own numbers do not stop it.
