@@ -81,6 +81,11 @@ impl<P: Place> Operator for Resize<P> {
     fn cost(&self, needs: Needs) -> Cost {
         // Four pixels for each output.
         let (_, output) = self.lens().unwrap_or((u32::MAX, u32::MAX));
-        of_operands(|visit| self.operands(needs, visit)).sums(output.into(), 4)
+        let means = of_operands(|visit| self.operands(needs, visit)).sums(output.into(), 4);
+        match (self.dtype, self.interpolation) {
+            // As it is without an FPU: each product and sum is a call.
+            (DType::F32, Interpolation::Bilinear) => means.times(16),
+            _ => means,
+        }
     }
 }

@@ -46,7 +46,9 @@ fn options(line: &str) -> Vec<String> {
 /// The options that `--help` shows.
 fn shown(program: &str, arguments: &[&str]) -> BTreeSet<String> {
     let help = done(run(program, arguments));
-    let lines = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+    // Lines that go on with a description begin further to the right.
+    let lines = help.lines().filter(|line| !line.starts_with("          "));
+    let lines = lines.map(str::trim_start).filter(|line| line.starts_with('-'));
     // The text two spaces behind an option describes it, and may name others.
     let names = lines.flat_map(|line| options(line.split("  ").next().unwrap_or_default()));
     names.collect()

@@ -132,12 +132,20 @@ fn every_command_with_an_output_is_among_them() {
     let known: Vec<_> = writers(&bench).iter().map(|writer| writer.name).collect();
     let help = done(run(ARENITE, &["--help"]));
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    // Lines that go on with a description begin further to the right.
     let commands: Vec<_> = commands
-        .map_while(|line| line.strip_prefix("  ")?.split_whitespace().next())
+        .map_while(|line| line.strip_prefix("  "))
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split_whitespace().next())
         .collect();
     assert!(commands.contains(&"inspect") && commands.len() > 8, "{commands:?}");
     for command in commands.into_iter().filter(|&command| command != "help") {
-        let writes = done(run(ARENITE, &[command, "--help"])).contains("--output");
+        let help = done(run(ARENITE, &[command, "--help"]));
+        assert!(
+            help.lines().all(|line| line.chars().count() <= 120),
+            "{command}: {help}"
+        );
+        let writes = help.contains("--output");
         // `keygen` has no input, and never replaces a file.
         let wanted = writes && command != "keygen";
         assert_eq!(wanted, known.contains(&command), "{command}");
