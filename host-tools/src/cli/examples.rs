@@ -55,7 +55,7 @@ const EXAMPLES: [(&str, &[&str]); 24] = [
         "train",
         &[
             "arenite train net.bin --inputs images.npy --labels labels.npy --rate 0.01 --state-out net.state",
-            "arenite train n.bin --inputs x.npy --labels y.npy --rate 0.1 --on qemu:microbit --state-out n.st",
+            "arenite train n.bin --inputs x.npy --labels y.npy --rate 0.1 --on qemu:mps2-an386 --state-out n",
         ],
     ),
     (

@@ -64,11 +64,7 @@ fn visual_wake_words_by_rows_is_bit_exact_in_10_600_bytes() {
     const NAME: &str = "visual_wake_words_by_rows_is_bit_exact_in_10_600_bytes";
     let Some(models) = models(NAME) else { return };
     let (input, expected) = reference(&models, "vww_96_int8");
-    for (name, target) in [
-        ("mps2-an386", Target::CortexM4),
-        ("riscv32-virt", Target::Portable),
-        ("microbit", Target::Portable),
-    ] {
+    for (name, target) in [("mps2-an386", Target::CortexM4), ("riscv32-virt", Target::Portable)] {
         let Some(board) = board(NAME, name) else { continue };
         let folder = tempfile::tempdir().expect("a folder");
         let whole = options(&models.join("vww_96_int8.tflite"), folder.path(), target);

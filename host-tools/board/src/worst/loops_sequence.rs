@@ -1,4 +1,4 @@
-//! [`super::loops`] of operators of sequences: attention over all lines that a state holds, lines and rows by index.
+//! [`super::loops`] of operators of sequences: attention over all lines that a state holds, lines and rows by index, rows that are summed up.
 
 use arenite::Step;
 
@@ -31,6 +31,10 @@ pub(super) fn counts(step: &Step) -> Option<[Counts; 3]> {
         }
         Step::RmsNormF32(op) => grid(&[("rows", op.rows.into())], &[], &eights("channels", op.channels)),
         Step::RotaryF32(op) => grid(&[("rows", op.rows.into())], &[], &[("pairs", f64::from(op.width / 2))]),
+        Step::GlobalAvgPoolS8(op) => {
+            let [rows, columns, channels] = op.extents.map(f64::from);
+            grid(&[("pixels", rows * columns)], &[("channels", channels)], &[])
+        }
         Step::Position(_) => grid(&[], &[], &[]),
         _ => return None,
     })

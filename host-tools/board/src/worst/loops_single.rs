@@ -72,10 +72,6 @@ pub(super) fn counts(step: &Step) -> [Counts; 3] {
             grid(&[("outer", outer)], &[("inner", inner)], &[("extent", extent)])
         }
         Step::Detections(op) => detected(op),
-        Step::GlobalAvgPoolS8(op) => {
-            let [rows, columns, channels] = op.extents.map(f64::from);
-            grid(&[("pixels", rows * columns)], &[("channels", channels)], &[])
-        }
         Step::L2NormS8(op) => grid(&[("rows", op.rows.into())], &[], &[("channels", op.channels.into())]),
         Step::Gather(op) => {
             let [outer, _, inner] = op.shape;

@@ -1,11 +1,23 @@
-//! Generated steps of int8 operators that TensorFlow Lite has not: locally connected layers, local response normalisation.
+//! Generated steps of int8 operators that TensorFlow Lite has not: locally connected layers, local response normalisation, averages by sums.
 
+use arenite::ops::global_pool::GlobalAvgPoolS8;
 use arenite::ops::locally_connected::LocallyConnectedS8;
 use arenite::ops::lrn::LrnS8;
 use arenite::quant::LrnI8;
 use arenite::{Slot, Step};
 
 use super::shapes::Random;
+
+/// An average of a whole image.
+pub(super) fn averaged(random: &mut Random) -> Step {
+    Step::GlobalAvgPoolS8(GlobalAvgPoolS8 {
+        output: Slot::default(),
+        input: Slot::default(),
+        scratch: Slot::default(),
+        extents: [("rows", 20), ("columns", 20), ("channels", 60)].map(|(name, to)| random.axis(name, to) as u16),
+        clamp: random.one_of(&[[-128, 127], [0, 127]]),
+    })
+}
 
 /// A locally connected layer with its constants, which are to lie from `base` on.
 pub(super) fn connected(random: &mut Random, base: u32) -> Option<(Step, Vec<u8>)> {

@@ -8,7 +8,6 @@ use arenite::ops::compare::{Compare, Comparison};
 use arenite::ops::convert::{Convert, Rescale, SigmoidS16, Table};
 use arenite::ops::elementwise::{BinaryF32, UnaryF32};
 use arenite::ops::gather::Gather;
-use arenite::ops::global_pool::GlobalAvgPoolS8;
 use arenite::ops::l2_norm::L2NormS8;
 use arenite::ops::linear::LinearF32;
 use arenite::ops::locally_connected::LocallyConnectedF32;
@@ -199,13 +198,7 @@ fn of_one(kernel: KernelId, random: &mut Random) -> Option<Step> {
                 if random.chance(2) { 1 } else { random.axis("inner", 12) },
             ],
         }),
-        KernelId::GlobalAvgPoolS8 => Step::GlobalAvgPoolS8(GlobalAvgPoolS8 {
-            output,
-            input,
-            scratch: input,
-            extents: [("rows", 20), ("columns", 20), ("channels", 60)].map(|(name, to)| random.axis(name, to) as u16),
-            clamp: random.one_of(&[[-128, 127], [0, 127]]),
-        }),
+        KernelId::GlobalAvgPoolS8 => local::averaged(random),
         KernelId::L2NormS8 => Step::L2NormS8(L2NormS8 {
             output,
             input,
