@@ -83,7 +83,11 @@ fn main() {
         row +=
             &format!("pub const CMSDK_START: usize = {start:#x};\npub const CMSDK_QUARTER_NS: u64 = {quarter_ns};\n");
     }
-    if let Some((name, start)) = board.uart.map(Uart::row).filter(|_| chosen("serial") || chosen("camera")) {
+    if let Some((name, start)) = board
+        .uart
+        .map(Uart::row)
+        .filter(|_| chosen("serial") || chosen("camera"))
+    {
         println!("cargo:rustc-cfg=uart");
         println!("cargo:rustc-cfg=uart=\"{name}\"");
         row += &format!("/// The first address of its serial port.\npub const UART: usize = {start:#x};\n");

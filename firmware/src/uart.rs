@@ -118,7 +118,12 @@ mod registers {
 
     pub(super) fn start() {
         let (pin_out, pin_in, baud_115200, enabled) = (24_u32, 25_u32, 0x01d7_e000_u32, 4_u32);
-        for (register, value) in [(0x50c, pin_out), (0x514, pin_in), (0x524, baud_115200), (0x500, enabled)] {
+        for (register, value) in [
+            (0x50c, pin_out),
+            (0x514, pin_in),
+            (0x524, baud_115200),
+            (0x500, enabled),
+        ] {
             write(register, value);
         }
         // Receiver and transmitter.
