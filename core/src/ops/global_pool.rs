@@ -7,6 +7,7 @@ use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
+use crate::ops::pool2d::MOST_SUMMED_S8;
 use crate::ops::size::checked_size;
 
 operator! {
@@ -27,9 +28,6 @@ operator! {
     }
 }
 
-/// The most elements `n` of a mean: `n * 128 + n / 2` fits 31 bits.
-const MOST: u32 = 16_711_935;
-
 impl<P: Place> GlobalAvgPoolS8<P> {
     /// Bytes of the sums.
     pub fn sums(&self) -> u32 {
@@ -41,7 +39,7 @@ impl<P: Place> Operator for GlobalAvgPoolS8<P> {
     fn check(&self) -> Result<(), Fault> {
         let [rows, columns, channels] = self.extents.map(u32::from);
         checked_size(&[rows, columns, channels])?;
-        if checked_size(&[rows, columns])? > MOST {
+        if checked_size(&[rows, columns])? > MOST_SUMMED_S8 {
             return Err(Fault::Shape);
         }
         if self.clamp[0] <= self.clamp[1] {

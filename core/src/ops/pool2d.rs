@@ -49,14 +49,17 @@ operator! {
     }
 }
 
+/// The most int8 elements `n` of a mean in 32 bits: `n * 128 + n / 2` is below 2^31.
+pub(crate) const MOST_SUMMED_S8: u32 = 16_711_935;
+
 impl<P: Place> PoolInt<P> {
     /// Whether the sum of any window's elements, and the half of their number that rounds it, fit 32 bits.
     pub fn sums_fit(&self) -> bool {
         let Window2d { kernel, input, .. } = self.window;
         let [rows, columns] = [kernel[0].min(input[0]), kernel[1].min(input[1])].map(u32::from);
-        // The most elements `n` with n * 128 + n / 2, or n * 32768 + n / 2, below 2^31.
+        // Likewise n * 32768 + n / 2.
         let most = match self.dtype {
-            DType::I8 => 16_711_935,
+            DType::I8 => MOST_SUMMED_S8,
             _ => 65_535,
         };
         rows * columns <= most

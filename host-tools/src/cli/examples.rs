@@ -55,7 +55,7 @@ const EXAMPLES: [(&str, &[&str]); 24] = [
         "train",
         &[
             "arenite train net.bin --inputs images.npy --labels labels.npy --rate 0.01 --state-out net.state",
-            "arenite train n.bin --inputs x.npy --labels y.npy --rate 0.1 --on qemu:mps2-an386 --state-out n",
+            "arenite train net.bin --inputs x.npy --labels y.npy --rate 0.01 --on qemu:mps2-an386 --state-out s",
         ],
     ),
     (
@@ -112,8 +112,8 @@ const EXAMPLES: [(&str, &[&str]); 24] = [
     ("update", &["arenite update net.bin --serial /dev/ttyACM0"]),
 ];
 
-/// How wide a line of help is at most.
-const COLUMNS: usize = 100;
+/// How wide a line of help is at most, whatever the terminal.
+pub(super) const COLUMNS: usize = 100;
 
 /// The command with what `--help` says below its options.
 pub(super) fn helped(mut command: clap::Command) -> clap::Command {

@@ -53,7 +53,7 @@ use crate::pieces::PiecesFile;
 
 /// Looks into model files, runs them on this host or on emulated boards, and compares them with references.
 #[derive(Parser)]
-#[command(name = "arenite", version, term_width = 100)]
+#[command(name = "arenite", version, term_width = examples::COLUMNS)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

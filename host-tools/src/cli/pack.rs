@@ -28,7 +28,7 @@ use super::regions::{Regions, parse_regions, parse_size};
 
 /// Packs a traced network into one file for the Arenite runtime.
 #[derive(clap::Parser)]
-#[command(name = "pack", version, term_width = 100)]
+#[command(name = "pack", version, term_width = super::examples::COLUMNS)]
 pub(super) struct Args {
     /// The network: a .tflite, .onnx or .pt2 file, trace.json, or any trace dialect; several make a bundle; `-` is standard input.
     #[arg(required = true)]

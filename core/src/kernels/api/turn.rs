@@ -19,12 +19,11 @@ use crate::rolled::{MAX_TURN_ROWS, Turn};
 pub enum Rolls {
     /// Not at all.
     No,
-    /// From one row of each operand, or from several that are neighbours in memory, by the code for whole tensors.
+    /// From one row of each operand, or from several that are neighbours in memory, by the code for whole tensors; sums of rows
+    /// ([`Operator::summed_mut`]) likewise, in scratch that keeps its bytes from the first turn to the last one, behind which the output is there.
     Row,
     /// From rows anywhere.
     Rows,
-    /// From one row at a time, summed up in scratch, which keeps its bytes from the first turn to the last one. The output is there behind the last one.
-    Sums,
 }
 
 /// Makes of a step's operator that of the turn, which hears of the rows that it reads.

@@ -1,5 +1,6 @@
 //! Averages by sums that outlive a row.
 
+use super::pool2d::mean;
 use super::row;
 use crate::arena::Mem;
 #[cfg(any(test, packing))]
@@ -19,7 +20,7 @@ impl Kernel for S8 {
     type Op = GlobalAvgPoolS8;
 
     #[cfg(feature = "rolling")]
-    const ROLLS: Rolls = Rolls::Sums;
+    const ROLLS: Rolls = Rolls::Row;
 
     fn needs(op: &GlobalAvgPoolS8) -> Needs {
         Needs {
@@ -54,11 +55,9 @@ impl Kernel for S8 {
             }
         }
         if is_last {
-            let count = i32::try_from(size(&[rows, columns])?).ok()?.max(1);
+            let count = i32::try_from(size(&[rows, columns])?).ok()?;
             for (y, sum) in output.cells().iter().zip(sums.cells()) {
-                let sum = sum.get();
-                let half = if sum > 0 { count / 2 } else { -(count / 2) };
-                let mean = sum.wrapping_add(half).wrapping_div(count);
+                let mean = mean(sum.get(), count);
                 y.set(mean.max(op.clamp[0].into()).min(op.clamp[1].into()) as i8);
             }
         }

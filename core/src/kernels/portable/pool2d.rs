@@ -141,11 +141,15 @@ pub(crate) fn maximum<T: Int>(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
 
 /// The mean of the elements inside the input, rounded half away from zero, clamped. Exact where [`PoolInt::sums_fit`].
 pub(crate) fn average<T: Int>(op: &PoolInt, mem: &Mem<'_>) -> Option<()> {
-    pool_int::<T, i32>(op, mem, 0, i32::wrapping_add, |sum, n| {
-        let n = (n as i32).max(1);
-        let half = if sum > 0 { n / 2 } else { -(n / 2) };
-        sum.wrapping_add(half).wrapping_div(n)
-    })
+    pool_int::<T, i32>(op, mem, 0, i32::wrapping_add, |sum, n| mean(sum, n as i32))
+}
+
+/// A sum over a count, at least 1, rounded half away from zero.
+#[inline(always)]
+pub(super) fn mean(sum: i32, count: i32) -> i32 {
+    let n = count.max(1);
+    let half = if sum > 0 { n / 2 } else { -(n / 2) };
+    sum.wrapping_add(half).wrapping_div(n)
 }
 
 /// [`average`] in 64 bits.
