@@ -1,5 +1,7 @@
 //! `pack --dtype int8|int16x8 --calibrate`: float networks as int8 ones, judged by loops in f64, by PyTorch's answers, and by what must be refused.
 
+mod attention;
+mod choices;
 mod digits;
 mod folder;
 mod four_bits;
