@@ -13,8 +13,8 @@ use crate::quantise::network::{answers, calibrated_to};
 /// Rows.
 const ROWS: usize = 5;
 
-/// The softmax of int16 goes by a table of powers that ends at -10: e^-10, to a step.
-const LEAST_SHARE: f64 = 6.1e-5;
+/// The softmax of int16 goes by a table of powers that ends at -10: e^-10, and a step.
+const LEAST_SHARE: f64 = 1e-4;
 
 /// Numbers of a row.
 const LONG: usize = 7;
