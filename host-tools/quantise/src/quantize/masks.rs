@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::evaluate::floats;
+use super::parts::literal;
 use crate::error::Result;
-use crate::graph::{BinaryOp, Graph, Op, TensorId, TensorKind};
+use crate::graph::{BinaryOp, Graph, Op, Tensor, TensorId, TensorKind};
 use crate::weights::Weights;
 
 /// Elements of a mask that take a place away are below this.
@@ -66,6 +67,37 @@ pub(super) fn lines(graph: &Graph, weights: &Weights) -> Result<Lines> {
         }
     }
     Ok(lines)
+}
+
+/// Negative infinities of masks become the least number of f32, which a softmax makes as much of. Of other constants they stay, and are refused by name.
+///
+/// # Errors
+/// Constants that cannot be read.
+pub(super) fn finite(graph: &mut Graph, weights: &Weights) -> Result<()> {
+    let masked = lines(graph, weights)?;
+    for index in 0..graph.nodes.len() {
+        let sum = graph.nodes[index].outputs.first().copied();
+        if !sum.is_some_and(|sum| masked.contains_key(&sum)) {
+            continue;
+        }
+        for operand in 0..graph.nodes[index].inputs.len() {
+            let Some(id) = graph.nodes[index].inputs[operand].filter(|&id| graph.tensor(id).is_const()) else {
+                continue;
+            };
+            let tensor = graph.tensor(id).clone();
+            let TensorKind::Const(data) = &tensor.kind else {
+                continue;
+            };
+            let values = weights.evaluate(&data.to_expr(&tensor.shape))?;
+            if values.contains(&f32::NEG_INFINITY) {
+                let ends = values.into_iter().map(|value| value.clamp(f32::MIN, f32::INFINITY));
+                let kind = TensorKind::Const(literal(ends));
+                let mask = graph.add_tensor(Tensor { kind, ..tensor });
+                graph.nodes[index].inputs[operand] = Some(mask);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether a tensor is a constant that takes places away.

@@ -119,7 +119,9 @@ pub fn run(
             )),
         );
     }
-    let graph = &parts::run(graph, weights)?;
+    let mut whole = parts::run(graph, weights)?;
+    masks::finite(&mut whole, weights)?;
+    let graph = &whole;
     let names::Kept { nodes: kept, note } = names::kept(graph, &request.keep_f32, request.activations)?;
     let threads = request.threads.unwrap_or_else(|| {
         let available = std::thread::available_parallelism();

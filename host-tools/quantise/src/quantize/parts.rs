@@ -114,14 +114,6 @@ impl Parts<'_> {
                 },
                 ..node
             }),
-            Op::Binary {
-                kind: BinaryOp::Add, ..
-            } => {
-                for operand in node.inputs.iter_mut().flatten() {
-                    *operand = self.finite(*operand)?;
-                }
-                self.nodes.push(node);
-            }
             _ => self.nodes.push(node),
         }
         Ok(())
@@ -204,21 +196,6 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// A constant whose infinities, as masks have them, are the ends of f32; others as they are.
-    fn finite(&mut self, id: TensorId) -> Result<TensorId> {
-        let tensor = self.out.tensor(id);
-        if !tensor.is_const() || tensor.dtype != DType::F32 {
-            return Ok(id);
-        }
-        let values = self.values(id)?;
-        if !values.iter().any(|value| value.is_infinite()) {
-            return Ok(id);
-        }
-        let tensor = self.out.tensor(id).clone();
-        let kind = TensorKind::Const(literal(values.into_iter().map(|value| value.clamp(f32::MIN, f32::MAX))));
-        Ok(self.out.add_tensor(Tensor { kind, ..tensor }))
-    }
-
     /// The values of a constant, whatever they are.
     fn values(&self, id: TensorId) -> Result<Vec<f32>> {
         let tensor = self.out.tensor(id);
@@ -229,7 +206,8 @@ impl Parts<'_> {
     }
 }
 
-fn literal(values: impl Iterator<Item = f32>) -> Data {
+/// Numbers as a constant's bytes.
+pub(super) fn literal(values: impl Iterator<Item = f32>) -> Data {
     Data::Bytes(values.flat_map(f32::to_le_bytes).collect())
 }
 

@@ -46,8 +46,8 @@ fn shares(x: &[f32], taken: &[bool], fill: f32) -> Vec<f64> {
     (0..ROWS).flat_map(line).collect()
 }
 
-/// `Softmax(Where(taken, fill, x · xᵀ))`
-fn model(taken: &[bool], fill: f32) -> Vec<u8> {
+/// `last(Where(taken, fill, x · xᵀ))`
+fn model(last: &str, taken: &[bool], fill: f32) -> Vec<u8> {
     let extents = [1, ROWS as i64, LONG as i64];
     let constant = |name: &str, kind: u64, dims: &[i64], data: &[u8]| {
         let mut tensor = Writer::default();
@@ -72,7 +72,7 @@ fn model(taken: &[bool], fill: f32) -> Vec<u8> {
         Writer::node("Transpose", &["x"], "t").bytes(5, &permutation).done(),
         Writer::node("MatMul", &["x", "t"], "s").done(),
         Writer::node("Where", &["taken", "fill", "s"], "m").done(),
-        Writer::node("Softmax", &["m"], "y").done(),
+        Writer::node(last, &["m"], "y").done(),
     ];
     let square = [ROWS as i64, ROWS as i64];
     let mut graph = Writer::default();
@@ -109,7 +109,7 @@ fn places_that_a_mask_takes_have_no_share_and_others_keep_their_range() {
         for (activations, farthest) in [(Activations::Int8, 0.02), (Activations::Int16, 0.004)] {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("choices.onnx");
-            std::fs::write(&path, model(&taken, fill)).expect("written");
+            std::fs::write(&path, model("Softmax", &taken, fill)).expect("written");
             let options = calibrated_to(activations, &path, folder.path(), &samples, &[]);
             pack(&options, &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{fill} {activations:?}: {e}"));
             let file = ModelFile::open(&options.output).expect("just written");
@@ -131,4 +131,19 @@ fn places_that_a_mask_takes_have_no_share_and_others_keep_their_range() {
         }
     }
     oracle::compared("a softmax in f64", compared, 1600);
+}
+
+/// What no softmax reads has no infinities: they are refused by name, and no number stands for them.
+#[test]
+fn infinities_elsewhere_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("choices.onnx");
+    let taken: Vec<bool> = (0..ROWS * ROWS).map(|at| at % 3 == 1).collect();
+    std::fs::write(&path, model("Sigmoid", &taken, f32::NEG_INFINITY)).expect("written");
+    let samples = [ArrayD::from_elem(IxDyn(&[1, ROWS, LONG]), 0.5)];
+    let options = calibrated_to(Activations::Int8, &path, folder.path(), &samples, &[]);
+    let error = pack(&options, &mut |_, _, _| {}).map(|_| ()).expect_err("an infinity");
+    let error = error.to_string();
+    assert!(error.contains("-inf") && error.contains("finite values"), "{error}");
+    assert!(!options.output.exists());
 }
