@@ -25,6 +25,7 @@ pub use crate::ops::locally_connected::*;
 pub use crate::ops::loss::*;
 pub use crate::ops::low_bit::*;
 pub use crate::ops::lrn::*;
+pub use crate::ops::lrn_grad::*;
 pub use crate::ops::lstm::*;
 pub use crate::ops::matmul::*;
 pub use crate::ops::movement::*;

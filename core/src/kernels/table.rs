@@ -566,6 +566,7 @@ macro_rules! kernels {
             149 ActivationGradF32 Scalar portable::activation_grad::F32;
             150 SoftmaxCrossEntropyF32 Scalar portable::loss::SoftmaxCrossEntropy;
             151 SquaredErrorF32 Scalar portable::loss::SquaredError;
+            153 LrnGradF32 Scalar portable::lrn_grad::F32;
             // Tried before the next one, where flash may be spent.
             71 IntWinogradConv2dS8 Int packed::conv2d_s8_winograd::S8;
             48 IntConv2dS8 Int packed::conv2d_s8::S8;

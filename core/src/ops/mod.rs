@@ -31,6 +31,7 @@ pub mod locally_connected;
 pub mod loss;
 pub mod low_bit;
 pub mod lrn;
+pub mod lrn_grad;
 pub mod lstm;
 pub mod matmul;
 pub mod movement;

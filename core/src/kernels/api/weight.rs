@@ -80,7 +80,7 @@ macro_rules! weight {
             | KernelId::LinearWeightSgdF32
             | KernelId::SquaredErrorF32
             | KernelId::TrainedConv2dF32 => 58,
-            KernelId::LrnF32 => 172,
+            KernelId::LrnF32 | KernelId::LrnGradF32 => 172,
             KernelId::SpecialBinaryF32 => 235,
             KernelId::SoftmaxCrossEntropyF32 | KernelId::SoftmaxF32 => 600,
             kernel => match kernel.backend() {

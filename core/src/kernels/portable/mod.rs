@@ -29,6 +29,7 @@ pub mod locally_connected;
 pub mod loss;
 pub mod low_bit;
 pub mod lrn;
+pub mod lrn_grad;
 pub mod lstm;
 pub mod matmul;
 pub mod pool2d;

@@ -28,6 +28,7 @@ pub(crate) mod locally_connected;
 pub(crate) mod loss;
 pub(crate) mod low_bit;
 pub(crate) mod lrn;
+pub(crate) mod lrn_grad;
 pub(crate) mod lstm;
 pub(crate) mod matmul;
 pub(crate) mod pool2d;

@@ -7,6 +7,7 @@ use crate::ops::activation_grad::{Activated, ActivationGradF32};
 use crate::ops::conv2d_train::{Conv2dInputGradF32, Conv2dWeightSgdF32, TrainedConv2dF32};
 use crate::ops::linear_train::{BiasSgdF32, LinearInputGradF32, LinearWeightSgdF32};
 use crate::ops::loss::{SoftmaxCrossEntropyF32, SquaredErrorF32};
+use crate::ops::lrn_grad::LrnGradF32;
 use crate::ops::pool2d_train::{AvgPoolGradF32, MaxPoolGradF32, MaxPoolPositionsF32};
 use crate::ops::window::Window2d;
 use crate::testkit::cases::{self, Form};
@@ -244,6 +245,28 @@ impl Generated for ActivationGradF32 {
 
     fn reference(_: KernelId) -> Reference<Self> {
         reference::activation_grad::f32
+    }
+}
+
+impl Generated for LrnGradF32 {
+    fn generate(draw: &mut Draw<'_>) -> Option<(Self, Data)> {
+        let op = LrnGradF32 {
+            output: Slot::default(),
+            gradient: Slot::default(),
+            input: Slot::default(),
+            scratch: Slot::default(),
+            pixels: draw.extent(5),
+            channels: draw.extent(20),
+            radius: draw.pick(&[2, 0, 1, 5, 200])?,
+            bias: draw.pick(&[1.0, 2.0, 0.5])?,
+            alpha: draw.pick(&[1e-4, 0.1, 1.0])?,
+            beta: draw.pick(&[0.75, 0.5, 1.0, 2.0])?,
+        };
+        Some((op, near(draw).of(&[Numbers::Floats(1.0), Numbers::Floats(4.0)])))
+    }
+
+    fn reference(_: KernelId) -> Reference<Self> {
+        reference::lrn_grad::f32
     }
 }
 

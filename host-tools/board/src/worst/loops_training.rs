@@ -4,7 +4,7 @@ use arenite::Step;
 use arenite::ops::activation_grad::Activated;
 use arenite::ops::window::Window2d;
 
-use super::counts::{Counts, block, taps};
+use super::counts::{Counts, block, near, taps};
 use super::loops_single::grid;
 
 /// Terms of a sum that is a term itself.
@@ -61,6 +61,11 @@ pub(super) fn counts(step: &Step) -> Option<[Counts; 3]> {
                 &[],
             )
         }
+        Step::LrnGradF32(op) => grid(
+            &[("pixels", op.pixels.into())],
+            &[("channels", op.channels.into()), ("near", near(op.channels, op.radius))],
+            &[],
+        ),
         Step::SoftmaxCrossEntropyF32(op) => grid(&[("rows", op.rows.into())], &[], &[("classes", op.classes.into())]),
         Step::SquaredErrorF32(op) => {
             let count = f64::from(op.count);

@@ -15,6 +15,13 @@ pub enum Train {
     AvgPoolGrad(PoolAttrs),
     /// in 0: gradient of an activation's result; in 1: the result. out 0: gradient of its operand.
     ActivationGrad(Activated),
+    /// in 0: gradient of a local response normalisation's output, channels innermost; in 1: its input. out 0: gradient of its input.
+    LrnGrad {
+        /// Channels on each side.
+        radius: usize,
+        /// Constant term, factor of the sum of squares, exponent.
+        values: [f32; 3],
+    },
     /// in 0: gradient of a convolution's output; in 1: weights OHWI. out 0: gradient of its input.
     Conv2dInputGrad(Conv2dAttrs),
     /// in 0: weights OHWI, updated; in 1: gradient of the convolution's output; in 2: its input; in 3: learning rate `[1]`. No outputs.

@@ -27,8 +27,12 @@ pub(super) fn has_gradient(graph: &Graph, node: &Node, needs: &[bool]) -> std::r
         Op::MaxPool2d(attrs) if attrs.kernel.iter().product::<usize>() > 256 => {
             Err("its windows have more than 256 elements".into())
         }
+        Op::Lrn { axis, .. } if tensor(0).is_some_and(|x| axis + 1 != x.shape.len()) => {
+            Err("its channels are not last".into())
+        }
         Op::Conv2d(_)
         | Op::Linear { .. }
+        | Op::Lrn { .. }
         | Op::MaxPool2d(_)
         | Op::AvgPool2d(_)
         | Op::Reshape
@@ -71,6 +75,16 @@ pub(super) fn apply(pass: &mut Reverse<'_>, node: &Node) -> Result<()> {
     match &node.op {
         Op::Conv2d(attrs) => conv2d(pass, node, attrs, (x, dy)),
         Op::Linear { .. } => linear(pass, node, (x, dy)),
+        Op::Lrn {
+            radius,
+            bias,
+            alpha,
+            beta,
+            ..
+        } => {
+            let (radius, values) = (*radius, [*bias, *alpha, *beta]);
+            lrn(pass, node, Train::LrnGrad { radius, values }, (x, dy));
+        }
         Op::MaxPool2d(attrs) => max_pool(pass, node, attrs, (x, y, dy))?,
         Op::AvgPool2d(attrs) => avg_pool(pass, node, attrs.clone(), (x, dy)),
         Op::Reduce { .. } => mean(pass, node, (x, y, dy)),
@@ -195,6 +209,16 @@ fn avg_pool(pass: &mut Reverse<'_>, node: &Node, attrs: PoolAttrs, (x, dy): (Ten
         let dx = pass.gradient_like(x);
         let op = Op::Train(Train::AvgPoolGrad(attrs));
         pass.node(&format!("{}.input_grad", node.name), op, vec![Some(dy)], vec![dx]);
+        pass.give(x, dx);
+    }
+}
+
+/// From the input again: the powers are not kept.
+fn lrn(pass: &mut Reverse<'_>, node: &Node, op: Train, (x, dy): (TensorId, TensorId)) {
+    if pass.wants(x) {
+        let dx = pass.gradient_like(x);
+        let name = format!("{}.input_grad", node.name);
+        pass.node(&name, Op::Train(op), vec![Some(dy), Some(x)], vec![dx]);
         pass.give(x, dx);
     }
 }

@@ -4,6 +4,7 @@ use arenite::ops::activation_grad::{Activated, ActivationGradF32};
 use arenite::ops::conv2d_train::{Conv2dInputGradF32, Conv2dWeightSgdF32, TrainedConv2dF32};
 use arenite::ops::linear_train::{BiasSgdF32, LinearInputGradF32, LinearWeightSgdF32};
 use arenite::ops::loss::{SoftmaxCrossEntropyF32, SquaredErrorF32};
+use arenite::ops::lrn_grad::LrnGradF32;
 use arenite::ops::pool2d_train::{AvgPoolGradF32, MaxPoolGradF32, MaxPoolPositionsF32};
 use arenite::ops::window::Window2d;
 use arenite::{DType, Step};
@@ -22,6 +23,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, op: &Train) -> Result<()
         Train::MaxPoolGrad(attrs) => max_pool_grad(lower, node, attrs),
         Train::AvgPoolGrad(attrs) => avg_pool_grad(lower, node, attrs),
         Train::ActivationGrad(activation) => activation_grad(lower, node, *activation),
+        Train::LrnGrad { radius, values } => lrn_grad(lower, node, *radius, *values),
         Train::Conv2dInputGrad(attrs) => conv2d_input_grad(lower, node, attrs),
         Train::Conv2dWeightSgd(attrs) => conv2d_weight_sgd(lower, node, attrs),
         Train::LinearInputGrad => linear_input_grad(lower, node),
@@ -115,6 +117,25 @@ fn activation_grad(lower: &mut Lower<'_>, node: &Node, activation: Activated) ->
         Activated::Logistic => "logistic_grad",
     };
     lower.push(node, kind, Step::ActivationGradF32(step), 0);
+    Ok(())
+}
+
+fn lrn_grad(lower: &mut Lower<'_>, node: &Node, radius: usize, [bias, alpha, beta]: [f32; 3]) -> Result<()> {
+    let (dy, x) = (input(node, 0)?, input(node, 1)?);
+    let channels = lower.graph().tensor(x).shape.last().copied().unwrap_or(1);
+    let step = LrnGradF32 {
+        output: result(node, 0)?,
+        gradient: lower.place(dy)?,
+        input: lower.place(x)?,
+        scratch: Place::Scratch,
+        pixels: rows(lower.graph().tensor(x), channels)?,
+        channels: fit(channels, "the number of channels")?,
+        radius: fit(radius, "the radius")?,
+        bias,
+        alpha,
+        beta,
+    };
+    lower.push(node, "lrn_grad", Step::LrnGradF32(step), 0);
     Ok(())
 }
 

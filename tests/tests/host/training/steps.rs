@@ -161,6 +161,27 @@ fn expected(step: &Step, seen: &Seen<'_>) -> Option<(Slot, Vec<f64>)> {
             }
             (op.output, dx)
         }
+        Step::LrnGradF32(op) => {
+            let (channels, radius) = (op.channels as usize, usize::from(op.radius));
+            let count = op.pixels as usize * channels;
+            let (dy, x) = (seen.floats(op.gradient, count), seen.floats(op.input, count));
+            let [bias, alpha, beta] = [op.bias, op.alpha, op.beta].map(f64::from);
+            let near = |at: usize| {
+                (at / channels * channels..count)
+                    .take(channels)
+                    .filter(move |b| b.abs_diff(at) <= radius)
+            };
+            let scale = |at: usize| bias + alpha * near(at).map(|b| x[b] * x[b]).sum::<f64>();
+            // The derivative of every neighbour's result by this element.
+            let dx = |at: usize| -> f64 {
+                let of = |b: usize| {
+                    let own = if b == at { scale(b).powf(-beta) } else { 0.0 };
+                    dy[b] * (own - 2.0 * alpha * beta * x[b] * x[at] * scale(b).powf(-beta - 1.0))
+                };
+                near(at).map(of).sum()
+            };
+            (op.output, (0..count).map(dx).collect())
+        }
         Step::SoftmaxCrossEntropyF32(op) => {
             let [rows, classes] = [op.rows, op.classes].map(|n| n as usize);
             let x = seen.floats(op.logits, rows * classes);
@@ -178,34 +199,35 @@ fn expected(step: &Step, seen: &Seen<'_>) -> Option<(Slot, Vec<f64>)> {
     })
 }
 
+/// Runs a training step of a file's first state, each of whose backward steps is to be within 1e-5 of f64; how many there were, by their kernels.
+pub(super) fn each_step(file: &ModelFile, inputs: &[Vec<u8>]) -> BTreeMap<&'static str, usize> {
+    let (mut wanted, mut checked) = (None, BTreeMap::new());
+    let model = file.load().expect("loads");
+    stepped(&model, inputs, &initial(file), &mut |index, step, session, done| {
+        let seen = Seen(session);
+        if !done {
+            wanted = expected(step, &seen);
+            return;
+        }
+        let Some((slot, wanted)) = wanted.take() else { return };
+        let found = seen.floats(slot, wanted.len());
+        let error = arenite_host::compare::relative_f64(&found, &wanted);
+        assert!(error <= 1e-5, "step {index}, {}: {error:e}", step.kernel().name());
+        *checked.entry(step.kernel().name()).or_insert(0) += 1;
+    });
+    checked
+}
+
 /// Each backward step alone, from the run's own operands, within 1e-5 of f64.
 #[test]
 fn each_backward_step_is_right_by_itself() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, _) = digits("digits", folder.path(), Loss::CrossEntropy, &[]);
     let (images, labels) = (training_images(sideways), training_labels());
-    let state = initial(&file);
     let mut steps = 0;
     for sample in [0, 700, 1436] {
         let inputs = step_inputs(&images[sample], labels[sample], 0.5);
-        let mut wanted = None;
-        stepped(
-            &file.load().expect("loads"),
-            &inputs,
-            &state,
-            &mut |index, step, session, done| {
-                let seen = Seen(session);
-                if !done {
-                    wanted = expected(step, &seen);
-                    return;
-                }
-                let Some((slot, wanted)) = wanted.take() else { return };
-                let found = seen.floats(slot, wanted.len());
-                let error = arenite_host::compare::relative_f64(&found, &wanted);
-                assert!(error <= 1e-5, "step {index}, {}: {error:e}", step.kernel().name());
-                steps += 1;
-            },
-        );
+        steps += each_step(&file, &inputs).values().sum::<usize>();
     }
     assert!(steps >= 3 * 20, "{steps} steps");
 }

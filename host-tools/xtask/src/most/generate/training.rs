@@ -4,6 +4,7 @@ use arenite::ops::activation_grad::{Activated, ActivationGradF32};
 use arenite::ops::conv2d_train::{Conv2dInputGradF32, Conv2dWeightSgdF32, TrainedConv2dF32};
 use arenite::ops::linear_train::{BiasSgdF32, LinearInputGradF32, LinearWeightSgdF32};
 use arenite::ops::loss::{SoftmaxCrossEntropyF32, SquaredErrorF32};
+use arenite::ops::lrn_grad::LrnGradF32;
 use arenite::ops::pool2d_train::{AvgPoolGradF32, MaxPoolGradF32, MaxPoolPositionsF32};
 use arenite::ops::window::Window2d;
 use arenite::{KernelId, Slot, Step};
@@ -28,6 +29,7 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, form: Form, base: u32)
         KernelId::MaxPoolPositionsF32 | KernelId::MaxPoolGradF32 | KernelId::AvgPoolGradF32 => {
             pool(kernel, random, constant)
         }
+        KernelId::LrnGradF32 => Some((normalising(random), Vec::new())),
         KernelId::ActivationGradF32 | KernelId::SoftmaxCrossEntropyF32 | KernelId::SquaredErrorF32 => {
             Some(elements(kernel, random, constant))
         }
@@ -158,6 +160,25 @@ fn positions(window: &Window2d) -> Option<Vec<u8>> {
         }
     }
     Some(all)
+}
+
+fn normalising(random: &mut Random) -> Step {
+    let slot = Slot::default();
+    Step::LrnGradF32(LrnGradF32 {
+        output: slot,
+        gradient: slot,
+        input: slot,
+        scratch: slot,
+        pixels: random.axis("pixels", 60),
+        channels: random.axis("channels", 64),
+        radius: {
+            let radius = random.between(0, 4);
+            random.extent("radius", radius) as u16
+        },
+        bias: 1.0,
+        alpha: 0.0001,
+        beta: random.one_of(&[0.75, 0.75, 0.5]),
+    })
 }
 
 fn elements(kernel: KernelId, random: &mut Random, constant: Slot) -> (Step, Vec<u8>) {
