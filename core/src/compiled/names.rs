@@ -22,6 +22,7 @@ pub use crate::ops::l2_norm::*;
 pub use crate::ops::linear::*;
 pub use crate::ops::linear_train::*;
 pub use crate::ops::locally_connected::*;
+pub use crate::ops::locally_connected_train::*;
 pub use crate::ops::loss::*;
 pub use crate::ops::low_bit::*;
 pub use crate::ops::lrn::*;

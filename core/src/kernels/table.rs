@@ -567,6 +567,10 @@ macro_rules! kernels {
             150 SoftmaxCrossEntropyF32 Scalar portable::loss::SoftmaxCrossEntropy;
             151 SquaredErrorF32 Scalar portable::loss::SquaredError;
             153 LrnGradF32 Scalar portable::lrn_grad::F32;
+            154 TrainedLocallyConnectedF32 Scalar portable::locally_connected_train::Forward;
+            155 LocallyConnectedInputGradF32 Scalar portable::locally_connected_train::InputGrad;
+            156 LocallyConnectedWeightSgdF32 Scalar portable::locally_connected_train::WeightSgd;
+            157 LocallyConnectedGainGradF32 Scalar portable::locally_connected_train::GainGrad;
             // Tried before the next one, where flash may be spent.
             71 IntWinogradConv2dS8 Int packed::conv2d_s8_winograd::S8;
             48 IntConv2dS8 Int packed::conv2d_s8::S8;

@@ -28,6 +28,7 @@ pub mod l2_norm;
 pub mod linear;
 pub mod linear_train;
 pub mod locally_connected;
+pub mod locally_connected_train;
 pub mod loss;
 pub mod low_bit;
 pub mod lrn;

@@ -78,8 +78,12 @@ macro_rules! weight {
             | KernelId::Conv2dWeightSgdF32
             | KernelId::LinearInputGradF32
             | KernelId::LinearWeightSgdF32
+            | KernelId::LocallyConnectedGainGradF32
+            | KernelId::LocallyConnectedInputGradF32
+            | KernelId::LocallyConnectedWeightSgdF32
             | KernelId::SquaredErrorF32
-            | KernelId::TrainedConv2dF32 => 58,
+            | KernelId::TrainedConv2dF32
+            | KernelId::TrainedLocallyConnectedF32 => 58,
             KernelId::LrnF32 | KernelId::LrnGradF32 => 172,
             KernelId::SpecialBinaryF32 => 235,
             KernelId::SoftmaxCrossEntropyF32 | KernelId::SoftmaxF32 => 600,

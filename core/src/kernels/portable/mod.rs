@@ -26,6 +26,7 @@ pub mod linear_f32;
 pub mod linear_s8;
 pub mod linear_train;
 pub mod locally_connected;
+pub mod locally_connected_train;
 pub mod loss;
 pub mod low_bit;
 pub mod lrn;

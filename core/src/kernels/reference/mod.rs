@@ -25,6 +25,7 @@ pub(crate) mod l2_norm;
 pub(crate) mod linear_f32;
 pub(crate) mod linear_train;
 pub(crate) mod locally_connected;
+pub(crate) mod locally_connected_train;
 pub(crate) mod loss;
 pub(crate) mod low_bit;
 pub(crate) mod lrn;

@@ -10,9 +10,10 @@ use arenite::ops::window::Window2d;
 use arenite::{DType, Step};
 
 use super::context::{Lower, fit, input, optional};
+use super::locally_connected;
 use super::windows::window;
 use crate::error::{Error, Result};
-use crate::graph::train::Train;
+use crate::graph::train::{Train, classes};
 use crate::graph::{Conv2dAttrs, Node, PoolAttrs, Tensor, TensorId, TensorKind};
 use crate::program::Place;
 
@@ -28,15 +29,18 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, op: &Train) -> Result<()
         Train::Conv2dWeightSgd(attrs) => conv2d_weight_sgd(lower, node, attrs),
         Train::LinearInputGrad => linear_input_grad(lower, node),
         Train::LinearWeightSgd => linear_weight_sgd(lower, node),
+        Train::LocallyConnectedInputGrad => locally_connected::input_grad(lower, node),
+        Train::LocallyConnectedWeightSgd => locally_connected::weight_sgd(lower, node),
+        Train::LocallyConnectedGainGrad => locally_connected::gain_grad(lower, node),
         Train::BiasSgd => bias_sgd(lower, node),
         Train::SoftmaxCrossEntropy => softmax_cross_entropy(lower, node),
         Train::SquaredError { factor } => squared_error(lower, node, *factor),
     }
 }
 
-/// Whether the weights or the bias of a layer are trained: they lie in the state.
+/// Whether the weights, the bias or the gain of a layer are trained: they lie in the state.
 pub(super) fn is_trained(lower: &Lower<'_>, node: &Node) -> bool {
-    let parameters = [1, 2].into_iter().filter_map(|index| optional(node, index));
+    let parameters = [1, 2, 3].into_iter().filter_map(|index| optional(node, index));
     let mut kinds = parameters.map(|id| &lower.graph().tensor(id).kind);
     kinds.any(|kind| matches!(kind, TensorKind::State(_)))
 }
@@ -219,7 +223,7 @@ fn softmax_cross_entropy(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
     if graph.tensor(labels).dtype != DType::I32 {
         return Err(Error::internal("labels that are no int32"));
     }
-    let classes = graph.tensor(logits).shape.last().copied().unwrap_or(1);
+    let classes = classes(&graph.tensor(logits).shape);
     let step = SoftmaxCrossEntropyF32 {
         output: result(node, 0)?,
         loss: result(node, 1)?,

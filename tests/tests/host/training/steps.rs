@@ -77,6 +77,47 @@ fn products(w: &Window2d, groups: usize, product: &mut dyn FnMut(usize, usize, u
     }
 }
 
+/// A locally connected layer's extents, and how many elements it has of each kind.
+struct Local {
+    batch: usize,
+    input: [usize; 3],
+    output: [usize; 3],
+    kernel: [usize; 2],
+    inputs: usize,
+    outputs: usize,
+    weights: usize,
+}
+
+impl Local {
+    fn new(batch: u16, input: [u16; 3], output: [u16; 3], kernel: [u16; 2]) -> Self {
+        let (batch, kernel) = (usize::from(batch), kernel.map(usize::from));
+        let [input, output] = [input, output].map(|extents| extents.map(usize::from));
+        let outputs: usize = output.iter().product();
+        Self {
+            batch,
+            input,
+            output,
+            kernel,
+            inputs: batch * input.iter().product::<usize>(),
+            outputs: batch * outputs,
+            weights: outputs * input[0] * kernel[0] * kernel[1],
+        }
+    }
+
+    /// Calls `product(output, input, weight)` with the indices of all products.
+    fn products(&self, product: &mut dyn FnMut(usize, usize, usize)) {
+        let ([c, h, w], [o, oh, ow], [kh, kw]) = (self.input, self.output, self.kernel);
+        for y in 0..self.batch * o * oh * ow {
+            let (ox, oy, filter, n) = (y % ow, y / ow % oh, y / ow / oh % o, y / ow / oh / o);
+            for tap in 0..c * kh * kw {
+                let (kx, ky, channel) = (tap % kw, tap / kw % kh, tap / kw / kh);
+                let x = ((n * c + channel) * h + oy + ky) * w + ox + kx;
+                product(y, x, ((filter * c * kh * kw + tap) * oh + oy) * ow + ox);
+            }
+        }
+    }
+}
+
 /// Returns the values that a step must write to its first operand, in f64, from its operands' contents before it; none for steps that inference has as well.
 fn expected(step: &Step, seen: &Seen<'_>) -> Option<(Slot, Vec<f64>)> {
     let size =
@@ -123,6 +164,38 @@ fn expected(step: &Step, seen: &Seen<'_>) -> Option<(Slot, Vec<f64>)> {
                 w[at] - rate * (0..rows).map(|r| dy[r * outputs + o] * x[r * inputs + i]).sum::<f64>()
             };
             (op.weights, (0..outputs * inputs).map(after).collect())
+        }
+        Step::LocallyConnectedInputGradF32(op) => {
+            let local = Local::new(op.batch, op.input_shape, op.output_shape(), op.kernel);
+            let (dy, w) = (
+                seen.floats(op.gradient, local.outputs),
+                seen.floats(op.weights, local.weights),
+            );
+            let gain = op.gain.map_or(1.0, |gain| seen.floats(gain, 1)[0]);
+            let mut dx = vec![0.0; local.inputs];
+            local.products(&mut |y, x, k| dx[x] += gain * dy[y] * w[k]);
+            (op.output, dx)
+        }
+        Step::LocallyConnectedWeightSgdF32(op) => {
+            let local = Local::new(op.batch, op.input_shape, op.output_shape(), op.kernel);
+            let (dy, x) = (
+                seen.floats(op.gradient, local.outputs),
+                seen.floats(op.input, local.inputs),
+            );
+            let gain = op.gain.map_or(1.0, |gain| seen.floats(gain, 1)[0]);
+            let (rate, mut w) = (seen.floats(op.rate, 1)[0], seen.floats(op.weights, local.weights));
+            local.products(&mut |y, i, k| w[k] -= rate * gain * dy[y] * x[i]);
+            (op.weights, w)
+        }
+        Step::LocallyConnectedGainGradF32(op) => {
+            let local = Local::new(op.batch, op.input_shape, op.output_shape(), op.kernel);
+            let (dy, x) = (
+                seen.floats(op.gradient, local.outputs),
+                seen.floats(op.input, local.inputs),
+            );
+            let (w, mut sum) = (seen.floats(op.weights, local.weights), 0.0);
+            local.products(&mut |y, i, k| sum += dy[y] * x[i] * w[k]);
+            (op.output, vec![sum])
         }
         Step::BiasSgdF32(op) => {
             let [rows, channels] = [op.rows, op.channels].map(|n| n as usize);

@@ -4,7 +4,7 @@ use arenite_host::gradient::Loss;
 use arenite_host::model::{self, ModelFile, derived};
 use arenite_host::pack::{Options, Packed};
 use arenite_host::report::TrainingReport;
-use arenite_tests::writers::{Chain, Layer, tf_shapes};
+use arenite_tests::writers::{Chain, Layer, rects, tf_shapes};
 
 use super::steps::each_step;
 use super::*;
@@ -116,6 +116,39 @@ fn a_normalised_network_has_its_gradients() {
     );
 }
 
+/// Locally connected layers with gains and biases, and a softmax whose classes are not the last axis.
+#[test]
+fn a_locally_connected_network_has_its_gradients() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let local = rects::Local {
+        batch: 3,
+        image: [2, 9, 11],
+        layers: vec![(4, 3), (3, 2)],
+        classes: 5,
+    };
+    let (file, packed) = trained(&local.write(), 3, Loss::CrossEntropy, folder.path());
+    let classes = [4_i32, 0, 2];
+    let labels = classes.iter().flat_map(|label| label.to_le_bytes()).collect();
+    let inputs = vec![bytes(&numbers(3 * 2 * 9 * 11)), labels, bytes(&[1.0])];
+    let checked = each_step(&file, &inputs);
+    for (kernel, count) in [
+        ("LocallyConnectedInputGradF32", 1),
+        ("LocallyConnectedWeightSgdF32", 2),
+        ("LocallyConnectedGainGradF32", 2),
+        ("BiasSgdF32", 4),
+        ("SoftmaxCrossEntropyF32", 1),
+    ] {
+        assert_eq!(checked.get(kernel), Some(&count), "{checked:?}");
+    }
+    let entropy = |shares: &[f64]| {
+        let rows = shares.chunks(5).zip(classes);
+        rows.map(|(row, label)| -row[label as usize].ln()).sum::<f64>() / 3.0
+    };
+    let training = packed.summary.training.expect("steps");
+    assert_eq!(slopes(&file, &inputs, &entropy), training.gradients);
+    assert_eq!((training.gradients, training.trained_params), (7, local.params()));
+}
+
 /// A reference trace, packed with `--train` at batch 1.
 fn reference(trace: &str, loss: Loss) -> Option<TrainingReport> {
     let Some(shared) = arenite_tests::shared() else {
@@ -147,4 +180,15 @@ fn alexnet_trains_within_its_arena() {
         training.train_arena_bytes
     );
     assert_eq!(training.train_ops_final["lrn_grad"], 2);
+}
+
+/// Figures of `pack --train --loss cross-entropy --batch 1` of the local net, from its trace.
+#[test]
+fn the_local_net_trains_within_its_arena() {
+    let Some(training) = reference("localnet-rects.trace.txt", Loss::CrossEntropy) else {
+        return;
+    };
+    assert_eq!((training.gradients, training.trained_params), (7, 293_629_250));
+    assert_eq!(training.backward_macs, 581_380_416);
+    assert!(training.train_arena_bytes <= 760_000, "{}", training.train_arena_bytes);
 }
