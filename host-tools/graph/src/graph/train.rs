@@ -40,7 +40,8 @@ pub enum Train {
     LocallyConnectedGainGrad,
     /// in 0: bias `[channels]`, updated; in 1: gradient of the layer's output, channels innermost; in 2: learning rate `[1]`. No outputs.
     BiasSgd,
-    /// in 0: logits `[.., classes]`, and perhaps axes of one element behind the classes ([`classes`]); in 1: labels, int32, one for each row; in 2: learning rate `[1]`. out 0: gradient of the logits; out 1: loss `[1]`;
+    /// in 0: logits `[.., classes]`, and perhaps axes of one element behind the classes ([`classes`]);
+    /// in 1: labels, int32, one for each row; in 2: learning rate `[1]`. out 0: gradient of the logits; out 1: loss `[1]`;
     /// out 2: how many labels are no class, int32 `[1]`.
     SoftmaxCrossEntropy,
     /// in 0: x; in 1: target of its shape, or none; in 2: learning rate `[1]`. out 0: gradient of x; out 1: loss `[1]`.

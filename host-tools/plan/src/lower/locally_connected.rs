@@ -8,9 +8,8 @@ use arenite::{DType, Step};
 
 use super::context::{Lower, fit, input, optional, output, want_f32};
 use super::numbers::{clamp_s8, multipliers, per_tensor, zero_point_s8};
-use super::train::is_trained;
 use crate::error::{Error, Result};
-use crate::graph::{Activation, Node, TensorId};
+use crate::graph::{Activation, Node, TensorId, TensorKind};
 use crate::program::Place;
 
 /// Lowers a locally connected layer.
@@ -20,7 +19,8 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) 
         return lower_s8(lower, node, activation);
     }
     want_f32(lower.graph(), node)?;
-    if is_trained(lower, node) {
+    let mut parameters = (1..4).filter_map(|index| optional(node, index));
+    if parameters.any(|id| matches!(lower.graph().tensor(id).kind, TensorKind::State(_))) {
         return trained(lower, node, activation);
     }
     let graph = lower.graph();

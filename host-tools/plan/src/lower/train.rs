@@ -38,9 +38,9 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, op: &Train) -> Result<()
     }
 }
 
-/// Whether the weights, the bias or the gain of a layer are trained: they lie in the state.
+/// Whether the weights or the bias of a layer are trained: they lie in the state.
 pub(super) fn is_trained(lower: &Lower<'_>, node: &Node) -> bool {
-    let parameters = [1, 2, 3].into_iter().filter_map(|index| optional(node, index));
+    let parameters = [1, 2].into_iter().filter_map(|index| optional(node, index));
     let mut kinds = parameters.map(|id| &lower.graph().tensor(id).kind);
     kinds.any(|kind| matches!(kind, TensorKind::State(_)))
 }
