@@ -42,6 +42,10 @@ fn operator(op: &str, attrs: &Value, inputs: &[Option<&ArrayD<f64>>]) -> ArrayD<
             x.mapv(|v| if v >= 0.0 { v } else { slope * v })
         }
         "log" => x.mapv(f64::ln),
+        "exp" => x.mapv(f64::exp),
+        "sqrt" => x.mapv(f64::sqrt),
+        "div" => x / y(),
+        "matmul" => matmul(x, y()),
         "sigmoid" => x.mapv(|v| 1.0 / (1.0 + (-v).exp())),
         "tanh" => x.mapv(f64::tanh),
         "hardswish" => x.mapv(|v| v * (v + 3.0).clamp(0.0, 6.0) / 6.0),
@@ -66,6 +70,7 @@ fn operator(op: &str, attrs: &Value, inputs: &[Option<&ArrayD<f64>>]) -> ArrayD<
             }
             result
         }
+        "log_softmax" => operator("softmax", attrs, inputs).mapv(f64::ln),
         "mean" | "sum" | "max" => reduce(op, x, attrs),
         "flatten" => {
             let kept = x.shape()[0];
@@ -238,6 +243,23 @@ fn batch_norm(inputs: &[Option<&ArrayD<f64>>], attrs: &Value) -> ArrayD<f64> {
     ArrayD::from_shape_fn(IxDyn(x.shape()), |at| {
         let of = |input: usize, default: f64| inputs[input].map_or(default, |t| t[[at[axis]]]);
         (x[at.clone()] - of(3, 0.0)) / (of(4, 1.0) + epsilon).sqrt() * of(1, 1.0) + of(2, 0.0)
+    })
+}
+
+/// Matrices of equal batches.
+fn matmul(a: &ArrayD<f64>, b: &ArrayD<f64>) -> ArrayD<f64> {
+    let rank = a.ndim();
+    let (terms, columns) = (a.shape()[rank - 1], b.shape()[rank - 1]);
+    let mut shape = a.shape().to_vec();
+    shape[rank - 1] = columns;
+    ArrayD::from_shape_fn(IxDyn(&shape), |at| {
+        let (mut left, mut right) = (at.as_array_view().to_vec(), at.as_array_view().to_vec());
+        let product = |term: usize| {
+            left[rank - 1] = term;
+            right[rank - 2] = term;
+            a[IxDyn(&left)] * b[IxDyn(&right)]
+        };
+        (0..terms).map(product).sum()
     })
 }
 

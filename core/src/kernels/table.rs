@@ -506,6 +506,7 @@ macro_rules! kernels {
             18 Table Scalar portable::convert::TableKernel;
             19 Rescale Scalar portable::convert::RescaleKernel;
             20 SigmoidS16 Scalar portable::convert::SigmoidKernel;
+            160 TableS16 Scalar portable::convert::TableS16Kernel;
             21 Convert Scalar portable::convert::ConvertKernel;
             22 ReduceInt Scalar portable::reduce::Quantised;
             23 SoftmaxInt Scalar portable::softmax::Quantised;

@@ -30,7 +30,7 @@ macro_rules! weight {
             | KernelId::SignalFramer
             | KernelId::SvdfS8
             | KernelId::Table => 3,
-            KernelId::SignalPcan => 5,
+            KernelId::SignalPcan | KernelId::TableS16 => 5,
             KernelId::LstmInt
             | KernelId::SignalFftS16
             | KernelId::SignalFilterBank

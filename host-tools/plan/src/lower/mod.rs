@@ -39,6 +39,7 @@ mod slice;
 mod softmax;
 mod special_int;
 mod svdf;
+mod table_s16;
 mod train;
 mod transpose;
 mod windows;
@@ -55,7 +56,7 @@ use arenite::{KernelId, Target};
 use self::context::{Lower, input, output};
 use crate::accelerator::Handing;
 use crate::error::{Error, Result};
-use crate::graph::{Data, Graph, Node, Op, TensorId, TensorKind, facts};
+use crate::graph::{Activation, Data, Graph, Node, Op, TensorId, TensorKind, facts};
 use crate::program::{Assigned, Constants, LoweredStep, Own, Program, State};
 use crate::weights::Weights;
 
@@ -236,6 +237,11 @@ fn lower_node(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
             transpose_a,
             transpose_b,
         } if integers(lower, node)? => matmul::lower(lower, node, *transpose_a, *transpose_b),
+        // Rows by rows of a second activation are a linear layer's loop.
+        Op::MatMul {
+            transpose_a: false,
+            transpose_b: true,
+        } if lower.graph().tensor(input(node, 1)?).shape.len() == 2 => linear::lower(lower, node, Activation::None),
         Op::Unary(kind) => elementwise::lower_unary(lower, node, *kind),
         Op::Lookup { name, table } => convert::push_table(lower, node, name, table),
         Op::Lrn {

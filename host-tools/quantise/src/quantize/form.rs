@@ -5,7 +5,7 @@ use arenite::ops::elementwise_int::IntOp;
 use arenite::quant::LrnI8;
 
 use super::activations::Activations;
-use crate::graph::{Activation, Graph, Layout, Node, Op, ReduceKind, TensorId, UnaryKind};
+use crate::graph::{Activation, BinaryOp, Graph, Layout, Node, Op, ReduceKind, TensorId, UnaryKind};
 
 /// Requirements of an operator's integer form on its operands' and its result's scales.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,9 +42,17 @@ pub(super) fn concerns(graph: &Graph, node: &Node) -> bool {
 /// # Errors
 /// Why it has none, for people.
 pub(super) fn form(graph: &Graph, node: &Node, activations: Activations) -> Result<Form, String> {
-    match activations {
-        Activations::Int8 => on_int8(graph, node),
-        Activations::Int16 => on_int16(graph, node),
+    match (&node.op, activations) {
+        // Both operands are activations: see `parts`.
+        (Op::MatMul { .. }, _) => Ok(Form::Free),
+        (
+            Op::Binary {
+                kind: BinaryOp::Div, ..
+            },
+            Activations::Int8,
+        ) => Ok(Form::Free),
+        (_, Activations::Int8) => on_int8(graph, node),
+        (_, Activations::Int16) => on_int16(graph, node),
     }
 }
 
@@ -52,16 +60,6 @@ pub(super) fn form(graph: &Graph, node: &Node, activations: Activations) -> Resu
 fn on_int16(graph: &Graph, node: &Node) -> Result<Form, String> {
     match &node.op {
         Op::Unary(UnaryKind::LOGISTIC | UnaryKind::TANH) | Op::Softmax { .. } => Ok(Form::Fixed(1.0 / 32768.0, 0)),
-        Op::Unary(
-            UnaryKind::Relu
-            | UnaryKind::Relu6
-            | UnaryKind::ReluN1To1
-            | UnaryKind::Clamp { .. }
-            | UnaryKind::LeakyRelu { .. }
-            | UnaryKind::ABS
-            | UnaryKind::NEG,
-        ) => on_int8(graph, node),
-        Op::Unary(kind) => Err(format!("int16 has no {}", kind.name())),
         Op::LogSoftmax { .. }
         | Op::ArgMax { .. }
         | Op::ResizeNearest { .. }

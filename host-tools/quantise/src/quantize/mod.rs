@@ -12,11 +12,13 @@ mod form;
 mod grid;
 mod groups;
 mod judge;
+mod masks;
 mod mixed;
 mod moments;
 mod names;
 mod network;
 mod parameters;
+mod parts;
 pub mod ports;
 mod range;
 mod ranges;
@@ -117,6 +119,7 @@ pub fn run(
             )),
         );
     }
+    let graph = &parts::run(graph, weights, request.activations)?;
     let names::Kept { nodes: kept, note } = names::kept(graph, &request.keep_f32, request.activations)?;
     let threads = request.threads.unwrap_or_else(|| {
         let available = std::thread::available_parallelism();
@@ -305,7 +308,8 @@ impl Calibrated {
         let all = 2 * samples.len() as u64;
         let folds = FOLDS.min(evaluate::parts(samples).count());
         let mut calibrating = |done: usize| progress("calibrating", done as u64, all);
-        let parts = statistics::collect(&float, &graph, samples, &mut calibrating)?;
+        let masked = masks::lines(&graph, weights)?;
+        let parts = statistics::collect(&float, &graph, (samples, &masked), &mut calibrating)?;
         let ranges = Ranges::of(&graph, context, &groups, &parts, folds)?;
         let judge = Judge::new(
             &graph,

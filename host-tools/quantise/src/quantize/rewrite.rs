@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use arenite::DType;
+use arenite::ops::special_int::SpecialIntOp;
 
 use super::activations::Activations;
 use super::form::{Form, concerns, form, is_real};
 use super::parameters::{self, Stored};
 use crate::error::{Error, Result};
 use crate::graph::facts::IMPLIED;
-use crate::graph::{Data, Graph, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind};
+use crate::graph::{BinaryOp, Data, Graph, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind};
 use crate::weights::Weights;
 
 /// Plan by which the graph is rewritten.
@@ -79,6 +80,9 @@ pub(super) fn run(graph: &Graph, weights: &Weights, plan: &Plan) -> Result<Graph
     Ok(rewrite.out)
 }
 
+/// The ends of f32.
+const EVERYTHING: [f32; 2] = [f32::MIN, f32::MAX];
+
 /// f32, or such integers with the bits of this scale and this zero point.
 type Version = Option<(Activations, u32, i32)>;
 
@@ -146,11 +150,35 @@ impl Rewrite<'_> {
                 node.inputs = [&node.inputs[..1], &tensors.map(Some)].concat();
             }
             (op, _) => {
+                let added = matches!(
+                    op,
+                    Op::Binary {
+                        kind: BinaryOp::Add,
+                        ..
+                    }
+                );
+                let ends = if added {
+                    self.ends_of_a_term(graph, &node.inputs, node.outputs[0], kind)
+                } else {
+                    EVERYTHING
+                };
+                let mut operands = node.inputs.iter().flatten().map(|&id| self.out.tensor(id));
+                let other = operands.find_map(|tensor| Activations::of(tensor).map(|(_, quant)| quant.scale[0]));
                 for input in node.inputs.iter_mut().flatten() {
                     let tensor = self.out.tensor(*input);
                     if tensor.is_const() && tensor.dtype == DType::F32 {
-                        *input = self.constant(graph, *input, kind, shared.as_ref())?;
+                        *input = self.constant(graph, *input, (kind, other, ends), shared.as_ref())?;
                     }
+                }
+                if let &mut Op::Binary {
+                    kind: BinaryOp::Div,
+                    activation,
+                } = op
+                {
+                    *op = Op::SpecialInt {
+                        kind: SpecialIntOp::Div,
+                        activation,
+                    };
                 }
                 if let (Op::Pad { value, .. }, Some(quant)) = (op, &shared) {
                     *value = kind.quantize(*value, quant) as f32;
@@ -174,19 +202,32 @@ impl Rewrite<'_> {
         }
     }
 
+    /// What a constant term may be at the most: with more, as masks have it, the sum is at the end of its range whatever the other operand holds.
+    fn ends_of_a_term(&self, graph: &Graph, inputs: &[Option<TensorId>], sum: TensorId, kind: Activations) -> [f32; 2] {
+        let held = |id: TensorId| self.quant(id, kind).ok().map(|quant| kind.held(&quant));
+        let other = inputs.iter().flatten().copied().find(|&id| is_real(graph, id));
+        match (other.and_then(held), held(sum)) {
+            (Some([low, high]), Some([least, most])) => [(least - high) as f32, (most - low) as f32],
+            _ => EVERYTHING,
+        }
+    }
+
     /// A constant operand as stored numbers: of the scale that it shares, or of its own.
     fn constant(
         &mut self,
         graph: &Graph,
         id: TensorId,
-        activations: Activations,
+        (activations, other, [low, high]): (Activations, Option<f32>, [f32; 2]),
         shared: Option<&Quant>,
     ) -> Result<TensorId> {
         let tensor = graph.tensor(id).clone();
-        let values = parameters::values(graph, self.weights, id)?;
-        let quant = match shared {
-            Some(quant) => quant.clone(),
-            None => activations.affine(ends(&values), &tensor.name)?,
+        let mut values = parameters::values(graph, self.weights, id)?;
+        values.iter_mut().for_each(|value| *value = value.clamp(low, high));
+        let quant = match (shared, other) {
+            (Some(quant), _) => quant.clone(),
+            // A scale of its own would be any number.
+            (None, Some(scale)) if values.iter().all(|&value| value == 0.0) => Quant::per_tensor(scale, 0),
+            (None, _) => activations.affine(ends(&values), &tensor.name)?,
         };
         let stored = activations.stored(values.into_iter(), &quant);
         let kind = TensorKind::Const(Data::Bytes(stored.into()));

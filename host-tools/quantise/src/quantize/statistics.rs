@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::evaluate::{Evaluator, Samples, floats};
+use super::masks::{self, Lines};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, TensorId};
 
@@ -191,14 +192,14 @@ pub(super) fn fold_of(part: usize, parts: usize, folds: usize) -> usize {
 pub(super) fn collect(
     evaluator: &Evaluator,
     graph: &Graph,
-    samples: &Samples,
+    (samples, masked): (&Samples, &Lines),
     progress: &mut dyn FnMut(usize),
 ) -> Result<Parts> {
     let ends = evaluator.each(
         samples,
         BTreeMap::<TensorId, [f32; 2]>::new,
         |ends, seen| {
-            let [low, high] = extremes(seen.bytes).map_err(|value| {
+            let [low, high] = extremes(&masks::read(masked, seen.tensor, seen.bytes)).map_err(|value| {
                 let name = &graph.tensor(seen.tensor).name;
                 Error::input(format!("`{name}` is {value} for sample {}", seen.sample))
                     .expected("finite values in every layer")
@@ -221,7 +222,11 @@ pub(super) fn collect(
         |bins, seen| {
             if let Some(&[min, max]) = all.get(&seen.tensor) {
                 let counts = bins.entry(seen.tensor).or_insert_with(Counts::new);
-                counts.add(seen.bytes, f64::from(min), f64::from(max) - f64::from(min));
+                counts.add(
+                    &masks::read(masked, seen.tensor, seen.bytes),
+                    f64::from(min),
+                    f64::from(max) - f64::from(min),
+                );
             }
             Ok(())
         },

@@ -110,6 +110,43 @@ pub(crate) const OPERATORS: &[(&str, Add)] = &[
         n.push("slice", &[y], json!({"axis": 3, "start": 1, "stop": 4}))
     }),
     ("dropout", |n, y, _| n.push("dropout", &[y], json!({}))),
+    ("product of activations", |n, y, z| {
+        let moved = n.push("transpose", &[z], json!({"perm": [0, 1, 3, 2]}));
+        n.push("matmul", &[y, &moved], json!({}))
+    }),
+    ("product of activations, and a clamp", |n, y, z| {
+        let moved = n.push("transpose", &[z], json!({"perm": [0, 1, 3, 2]}));
+        let product = n.push("matmul", &[y, &moved], json!({}));
+        let bias = n.parameter(&[7], |v| v);
+        let sum = n.push("add", &[&product, &bias], json!({}));
+        n.push("relu", &[&sum], json!({}))
+    }),
+    ("attention under a mask", |n, y, z| {
+        let moved = n.push("transpose", &[z], json!({"perm": [0, 1, 3, 2]}));
+        let scores = n.push("matmul", &[y, &moved], json!({}));
+        let mask = n.parameter(&[7, 7], |v| if v > 0.4 { -1e9 } else { 0.0 });
+        let masked = n.push("add", &[&scores, &mask], json!({}));
+        let shares = n.push("softmax", &[&masked], json!({"axis": 3}));
+        n.push("matmul", &[&shares, z], json!({}))
+    }),
+    ("quotient", |n, y, z| {
+        let positive = n.push("sigmoid", &[z], json!({}));
+        let half = n.parameter(&[1], |_| 0.5);
+        let by = n.push("add", &[&positive, &half], json!({}));
+        let quotient = n.push("div", &[y, &by], json!({}));
+        n.push("relu", &[&quotient], json!({}))
+    }),
+    ("root mean square", |n, y, z| {
+        let sum = n.push("add", &[y, z], json!({}));
+        let squares = n.push("mul", &[&sum, &sum], json!({}));
+        let mean = n.push("mean", &[&squares], json!({"axes": [3], "keepdims": true}));
+        let root = n.push("sqrt", &[&mean], json!({}));
+        n.push("div", &[&sum, &root], json!({}))
+    }),
+    ("maximum, and a clamp", |n, y, z| {
+        let larger = n.push("maximum", &[y, z], json!({}));
+        n.push("relu", &[&larger], json!({}))
+    }),
 ];
 
 /// A convolution that keeps the extents `[1, 6, 7, 5]`.
@@ -125,7 +162,7 @@ fn every_operator_reaches_thirty_decibels_or_is_named() {
         "{compared} of {} are int8",
         OPERATORS.len()
     );
-    oracle::compared("loops in f64", compared, 30);
+    oracle::compared("loops in f64", compared, 36);
 }
 
 #[test]
