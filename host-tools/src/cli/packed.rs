@@ -77,6 +77,12 @@ fn figures(summary: &Summary, output: &Path) -> String {
             "  quantised  on {} samples{snr}; of the activations {left}\n",
             report.samples
         );
+        if let Some(estimate) = &report.estimate {
+            text += &format!(
+                "  unseen     {:.1} dB, give or take {:.1}: estimated on {} samples in {} outer folds\n",
+                estimate.snr_db, estimate.spread_db, estimate.samples, estimate.folds
+            );
+        }
         for point in &report.front {
             let layers: Vec<String> = point
                 .layers

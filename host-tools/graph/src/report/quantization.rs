@@ -14,8 +14,12 @@ pub struct Quantization {
     pub judged: Option<usize>,
     /// Signal-to-noise ratio of the quantised network on these samples, before the last softmax, in dB; none where the signal is zero or the noise is.
     pub snr_db: Option<f64>,
-    /// The same where no sample judges ranges that it has calibrated itself, every weight at its nearest integer: what other inputs may expect.
+    /// The same where no sample judges ranges that it has calibrated itself, every weight at its nearest
+    /// integer. Ranges are chosen by it, so that it is above what other inputs give.
     pub cross_snr_db: Option<f64>,
+    /// What samples that nothing has seen may expect. Files do not hold it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
     /// Activations with a scale by the way in which it was chosen.
     pub ranges: BTreeMap<String, usize>,
     /// Pairs of layers whose channels were brought to like sizes.
@@ -51,6 +55,19 @@ pub struct Quantization {
     /// The networks that were measured and that no other beats in both size and noise, by rising size. Files do not hold them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub front: Vec<FrontPoint>,
+}
+
+/// Signal-to-noise ratio that samples give of which no choice knows: outer folds, each judged by a network that was made of the others from the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Of all samples, before the last softmax, in dB.
+    pub snr_db: f64,
+    /// Two standard errors, in dB.
+    pub spread_db: f64,
+    /// Samples that judged: all but broken ones, whose answers are 30 times as large as others'.
+    pub samples: usize,
+    /// Outer folds.
+    pub folds: usize,
 }
 
 /// Number format of a layer, and the outputs' signal over noise, in dB, where nothing else of the network is rounded.
@@ -90,6 +107,7 @@ impl Quantization {
     /// Returns the part that a file holds: it lies in a device's flash.
     pub fn brief(&self) -> Self {
         Self {
+            estimate: None,
             never_left_range: Vec::new(),
             left_range: BTreeMap::new(),
             layers: BTreeMap::new(),

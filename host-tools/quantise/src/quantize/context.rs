@@ -7,6 +7,7 @@ use crate::graph::LowBits;
 use crate::weights::Weights;
 
 /// Common part of the network's forms.
+#[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) weights: &'a Weights,
     pub(super) kept: &'a [bool],
@@ -16,4 +17,6 @@ pub(super) struct Context<'a> {
     pub(super) activations: Activations,
     pub(super) low_bits: Option<LowBits>,
     pub(super) float_ports: [bool; 2],
+    /// Multiply-accumulates that each search of ranges may spend.
+    pub(super) spend: u64,
 }

@@ -132,18 +132,55 @@ impl Judge {
 
     /// How the answers of a quantised graph to the samples of a fold differ; nodes have the float graph's names.
     pub(super) fn squares(&self, fold: usize, graph: &Graph, weights: &Weights, threads: usize) -> Result<Squares> {
+        let mut sums = Squares::new();
+        for part in self.parts(fold, graph, (weights, threads), &|_| 0)? {
+            add(
+                &mut sums,
+                part.into_iter().map(|((_, id), squares)| (id, squares)).collect(),
+            );
+        }
+        match self.folds[fold].answers.keys().find(|id| !sums.contains_key(id)) {
+            None => Ok(sums),
+            Some(_) => Err(Error::internal("an answer of the quantised network is not seen")),
+        }
+    }
+
+    /// The same of each sample of a fold by itself.
+    pub(super) fn of_each(
+        &self,
+        fold: usize,
+        graph: &Graph,
+        weights: &Weights,
+        threads: usize,
+    ) -> Result<Vec<Squares>> {
+        let mut each = vec![Squares::new(); self.folds[fold].samples.len()];
+        let parts = self.parts(fold, graph, (weights, threads), &|sample| sample)?;
+        for ((sample, id), squares) in parts.into_iter().flatten() {
+            each[sample].insert(id, squares);
+        }
+        Ok(each)
+    }
+
+    /// Squares of the parts of a fold, by answer and by what `of` makes of a sample's number.
+    fn parts(
+        &self,
+        fold: usize,
+        graph: &Graph,
+        (weights, threads): (&Weights, usize),
+        of: &(dyn Fn(usize) -> usize + Sync),
+    ) -> Result<Vec<BTreeMap<(usize, TensorId), [f64; 2]>>> {
         let fold = &self.folds[fold];
         let places = self.places(graph);
         let evaluator = Evaluator::new(graph, weights, threads, |id| places.contains_key(&id))?;
-        let parts = evaluator.each(
+        evaluator.each(
             &fold.samples,
-            Squares::new,
+            BTreeMap::<(usize, TensorId), [f64; 2]>::new,
             |sums, seen| {
                 let id = places.get(&seen.tensor).copied().unwrap_or(seen.tensor);
                 let Some(answer) = fold.answers.get(&id).and_then(|all| all.get(seen.sample)) else {
                     return Ok(());
                 };
-                let [signal, noise] = sums.entry(id).or_default();
+                let [signal, noise] = sums.entry((of(seen.sample), id)).or_default();
                 let mut add = |(expected, found): (f32, f32)| {
                     let (expected, found) = (f64::from(expected), f64::from(found));
                     *signal += expected * expected;
@@ -161,13 +198,7 @@ impl Judge {
                 Ok(())
             },
             &mut |_| {},
-        )?;
-        let mut sums = Squares::new();
-        parts.into_iter().for_each(|part| add(&mut sums, part));
-        match fold.answers.keys().find(|id| !sums.contains_key(id)) {
-            None => Ok(sums),
-            Some(_) => Err(Error::internal("an answer of the quantised network is not seen")),
-        }
+        )
     }
 }
 

@@ -5,8 +5,10 @@
 //! their scales, `parameters` stores weights and biases, and `rewrite` makes the graph of integers.
 
 mod activations;
+mod calibrated;
 mod context;
 mod equalise;
+mod estimate;
 mod evaluate;
 mod form;
 mod grid;
@@ -32,34 +34,26 @@ use std::path::PathBuf;
 use arenite::{DType, Port};
 
 pub use self::activations::Activations;
+use self::calibrated::Calibrated;
 use self::context::Context;
-use self::equalise::Extent;
 use self::evaluate::Evaluator;
 pub(crate) use self::form::{Form, activations, on_int8};
 use self::form::{concerns, is_real};
 pub use self::grid::Grid;
-use self::groups::Groups;
-use self::judge::Judge;
 pub use self::mixed::Aims;
 use self::mixed::Level;
-use self::network::Network;
-use self::ranges::Ranges;
 use self::rewrite::Plan;
 pub(crate) use self::rewrite::conversion;
 use self::search::{Found, Refined};
-use self::statistics::Parts;
 pub use self::weight_only::WeightOnly;
 pub use self::weight_only::{keep_bytes, run as store_weights};
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{Graph, LowBits, Node, Op, TensorId, TensorKind, facts};
+use crate::graph::{Graph, LowBits, Node, Op, TensorId, TensorKind};
 use crate::memory::lifetimes;
 use crate::report::Quantization;
 use crate::samples;
 use crate::weights::Weights;
 pub use names::AUTO;
-
-/// The samples are cut into at most so many folds, of which each judges ranges from the others.
-const FOLDS: usize = 4;
 
 /// Request of a quantisation.
 #[derive(Debug, Clone, Default)]
@@ -155,20 +149,9 @@ pub fn run(
         activations: request.activations,
         low_bits: request.low_bits,
         float_ports: request.float_ports,
+        spend: search::MACS,
     };
-    let mut best = Calibrated::of(graph.clone(), 0, &context, progress)?;
-    let mut start = search::uniform(&best.network(&context), &best.judge)?;
-    if search::affordable(&best.network(&context), &best.judge) {
-        for extent in [Extent::Depthwise, Extent::All] {
-            let equal = equalise::run(graph, weights, &kept, extent, &samples, threads)?;
-            let Some((equal, pairs)) = equal else { continue };
-            let other = Calibrated::of(equal, pairs, &context, progress)?;
-            let found = search::uniform(&other.network(&context), &other.judge)?;
-            if found.crossed < start.crossed {
-                (best, start) = (other, found);
-            }
-        }
-    }
+    let (best, start) = calibrated::choose(graph, &context, progress)?;
     warnings.extend(best.ranges.zero.iter().map(|name| {
         let [low, high] = request.activations.ends();
         format!("`{name}` is zero for every sample: its scale is 1, and other values will be cut to {low} to {high}")
@@ -201,7 +184,11 @@ pub fn run(
                 let message = format!("--weight-bits {}: no layer's weights would take less", bits.bits);
                 return Err(Error::unsupported(message).help("leave it out, or pass a larger --group"));
             }
-            let report = outcome.report(&quantized, &refined, None);
+            let mut report = outcome.report(&quantized, &refined, None);
+            match estimate::run(graph, &context, optimise, progress) {
+                Ok(estimate) => report.estimate = estimate,
+                Err(error) => warnings.push(format!("nothing is estimated of samples that it has not seen: {error}")),
+            }
             (quantized, report)
         }
         Some(aims) => {
@@ -271,71 +258,6 @@ impl Outcome<'_> {
         let choice = &found.choice;
         best.ranges.tell(self.float, &best.groups, &values, choice, &mut report);
         report
-    }
-}
-
-/// A float graph with what the samples say of it.
-struct Calibrated {
-    graph: Graph,
-    /// Pairs of layers that were equalised.
-    equalised: usize,
-    groups: Groups,
-    parts: Parts,
-    ranges: Ranges,
-    judge: Judge,
-}
-
-impl Calibrated {
-    fn of(
-        graph: Graph,
-        equalised: usize,
-        context: &Context<'_>,
-        progress: &mut dyn FnMut(&str, u64, u64),
-    ) -> Result<Self> {
-        let &Context {
-            weights,
-            kept,
-            samples,
-            threads,
-            activations,
-            ..
-        } = context;
-        let groups = Groups::of(&graph, kept, activations);
-        let float = Evaluator::new(&graph, weights, threads, |id| is_real(&graph, id))?;
-        let all = 2 * samples.len() as u64;
-        let folds = FOLDS.min(evaluate::parts(samples).count());
-        let mut calibrating = |done: usize| progress("calibrating", done as u64, all);
-        let parts = statistics::collect(&float, &graph, samples, &mut calibrating)?;
-        let ranges = Ranges::of(&graph, context, &groups, &parts, folds)?;
-        let judge = Judge::new(
-            &graph,
-            &float,
-            samples,
-            folds,
-            search::judges(facts::macs_of_a_run(&graph), folds),
-        )?;
-        Ok(Self {
-            graph,
-            equalised,
-            groups,
-            parts,
-            ranges,
-            judge,
-        })
-    }
-
-    fn network<'a>(&'a self, context: &Context<'a>) -> Network<'a> {
-        Network {
-            graph: &self.graph,
-            weights: context.weights,
-            kept: context.kept,
-            groups: &self.groups,
-            ranges: &self.ranges,
-            threads: context.threads,
-            activations: context.activations,
-            low_bits: context.low_bits,
-            float_ports: context.float_ports,
-        }
     }
 }
 

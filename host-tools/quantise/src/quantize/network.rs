@@ -46,6 +46,8 @@ pub(super) struct Network<'a> {
     pub(super) activations: Activations,
     pub(super) low_bits: Option<LowBits>,
     pub(super) float_ports: [bool; 2],
+    /// Multiply-accumulates that the search of ranges may spend.
+    pub(super) spend: u64,
 }
 
 impl Network<'_> {
@@ -84,7 +86,7 @@ impl Network<'_> {
     }
 
     /// The network of a plan, as its caller has it.
-    fn made(&self, plan: &Plan) -> Result<Graph> {
+    pub(super) fn made(&self, plan: &Plan) -> Result<Graph> {
         let mut graph = rewrite::run(self.graph, self.weights, plan)?;
         let [input, output] = self.float_ports.map(|float| float.then_some(DType::F32));
         ports::retype(&mut graph, input, output, None)?;

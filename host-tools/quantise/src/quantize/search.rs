@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::graph::facts;
 
 /// Multiply-accumulates that the search may spend.
-const MACS: u64 = 1 << 33;
+pub(super) const MACS: u64 = 1 << 33;
 
 /// At most so many samples of a fold judge.
 const JUDGES: u64 = 8;
@@ -58,15 +58,15 @@ pub(super) fn affordable(network: &Network<'_>, judge: &Judge) -> bool {
 }
 
 /// How many samples of each fold judge: the larger the network the fewer, for a choice by one sample a fold is better than none.
-pub(super) fn judges(macs: u64, folds: usize) -> usize {
+pub(super) fn judges(macs: u64, folds: usize, spend: u64) -> usize {
     let once = macs * folds as u64 * RUNS;
-    (MACS / once.max(1)).clamp(1, JUDGES) as usize
+    (spend / once.max(1)).clamp(1, JUDGES) as usize
 }
 
 /// Runs of all judging samples.
 fn budget(network: &Network<'_>, judge: &Judge) -> u64 {
     if judge.folds() > 1 {
-        MACS / (facts::macs_of_a_run(network.graph) * judge.samples() as u64).max(1)
+        network.spend / (facts::macs_of_a_run(network.graph) * judge.samples() as u64).max(1)
     } else {
         0
     }
@@ -154,14 +154,14 @@ mod tests {
 
     #[test]
     fn the_larger_the_network_the_fewer_samples_judge_but_one_of_a_fold_at_least() {
-        assert_eq!(judges(7_489_664, 4), JUDGES as usize);
-        assert_eq!(judges(30_000_000, 4), 2);
-        assert_eq!(judges(76_473_920, 4), 1);
-        assert_eq!(judges(4_089_184_256, 4), 1);
-        assert_eq!(judges(0, 1), JUDGES as usize);
+        assert_eq!(judges(7_489_664, 4, MACS), JUDGES as usize);
+        assert_eq!(judges(30_000_000, 4, MACS), 2);
+        assert_eq!(judges(76_473_920, 4, MACS), 1);
+        assert_eq!(judges(4_089_184_256, 4, MACS), 1);
+        assert_eq!(judges(0, 1, MACS), JUDGES as usize);
         // As many as can pay for the runs that a choice takes.
         for macs in [10_000_000, 30_000_000, 60_000_000] {
-            assert!(MACS / (macs * 4 * judges(macs, 4) as u64) >= RUNS, "{macs}");
+            assert!(MACS / (macs * 4 * judges(macs, 4, MACS) as u64) >= RUNS, "{macs}");
         }
     }
 }
