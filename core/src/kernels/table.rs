@@ -506,6 +506,7 @@ macro_rules! kernels {
             18 Table Scalar portable::convert::TableKernel;
             19 Rescale Scalar portable::convert::RescaleKernel;
             20 SigmoidS16 Scalar portable::convert::SigmoidKernel;
+            160 TableS16 Scalar portable::convert::TableS16Kernel;
             21 Convert Scalar portable::convert::ConvertKernel;
             22 ReduceInt Scalar portable::reduce::Quantised;
             23 SoftmaxInt Scalar portable::softmax::Quantised;
@@ -566,6 +567,11 @@ macro_rules! kernels {
             149 ActivationGradF32 Scalar portable::activation_grad::F32;
             150 SoftmaxCrossEntropyF32 Scalar portable::loss::SoftmaxCrossEntropy;
             151 SquaredErrorF32 Scalar portable::loss::SquaredError;
+            153 LrnGradF32 Scalar portable::lrn_grad::F32;
+            154 TrainedLocallyConnectedF32 Scalar portable::locally_connected_train::Forward;
+            155 LocallyConnectedInputGradF32 Scalar portable::locally_connected_train::InputGrad;
+            156 LocallyConnectedWeightSgdF32 Scalar portable::locally_connected_train::WeightSgd;
+            157 LocallyConnectedGainGradF32 Scalar portable::locally_connected_train::GainGrad;
             // Tried before the next one, where flash may be spent.
             71 IntWinogradConv2dS8 Int packed::conv2d_s8_winograd::S8;
             48 IntConv2dS8 Int packed::conv2d_s8::S8;

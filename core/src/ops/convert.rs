@@ -8,6 +8,7 @@ use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
 use crate::ops::size::checked_size;
+use crate::ops::softmax::TABLE_LEN;
 use crate::quant::{Multiplier, SigmoidI16};
 use crate::tensor::DType;
 
@@ -55,6 +56,22 @@ operator! {
         pub negative: Multiplier,
         /// Clamp of the result, in stored terms.
         pub clamp: [i32; 2],
+    }
+}
+
+operator! {
+    /// `y = table(x)` of int16: values at steps of 128 with lines between them ([`crate::quant::lookup_i16`]).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct TableS16<P> {
+        /// Contiguous.
+        pub output: P,
+        /// Contiguous.
+        pub input: P;
+        /// Elements.
+        pub count: u32,
+        /// Offset of 513 int16, ordered by the operand.
+        pub table: u32,
     }
 }
 
@@ -141,6 +158,21 @@ impl<P: Place> Operator for Rescale<P> {
             .iter()
             .all(|dtype| matches!(dtype, DType::I8 | DType::U8));
         of_operands(|visit| self.operands(needs, visit)).times(if bytes { 1 } else { 3 })
+    }
+
+    fn elements_mut(&mut self) -> Option<&mut u32> {
+        Some(&mut self.count)
+    }
+}
+
+impl<P: Place> Operator for TableS16<P> {
+    fn check(&self) -> Result<(), Fault> {
+        checked_size(&[self.count, 2]).map(|_| ())
+    }
+
+    fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
+        pointwise(self.output, DType::I16, self.input, DType::I16, self.count, visit);
+        visit(Operand::constant::<i16>(self.table, TABLE_LEN));
     }
 
     fn elements_mut(&mut self) -> Option<&mut u32> {

@@ -74,17 +74,17 @@ operator! {
     }
 }
 
-/// Shape, common to both operators.
+/// Shape, common to all operators of such a layer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
-    batch: u16,
-    input: [u16; 3],
-    channels: u16,
-    kernel: [u16; 2],
+    pub(crate) batch: u16,
+    pub(crate) input: [u16; 3],
+    pub(crate) channels: u16,
+    pub(crate) kernel: [u16; 2],
 }
 
 impl Shape {
-    fn output(&self) -> [u16; 3] {
+    pub(crate) fn output(&self) -> [u16; 3] {
         let [_, h, w] = self.input;
         let [kh, kw] = self.kernel;
         [self.channels, (h + 1).saturating_sub(kh), (w + 1).saturating_sub(kw)]
@@ -110,7 +110,7 @@ impl Shape {
         size(&self.output().map(u32::from))
     }
 
-    fn check(&self) -> Result<(), Fault> {
+    pub(crate) fn check(&self) -> Result<(), Fault> {
         let [_, h, w] = self.input;
         if h == u16::MAX || w == u16::MAX || self.kernel.contains(&0) {
             return Err(Fault::Shape);
@@ -121,7 +121,7 @@ impl Shape {
         Ok(())
     }
 
-    fn cost(&self, base: Cost) -> Cost {
+    pub(crate) fn cost(&self, base: Cost) -> Cost {
         let [rows, columns] = self.kernel.map(u64::from);
         let terms = (rows * columns).saturating_mul(self.input[0].into());
         let outputs = self.output_len().unwrap_or(u32::MAX);

@@ -135,6 +135,7 @@ impl ElementTypeOptions {
                     threads: None,
                     grid: None,
                     float_ports: [false; 2],
+                    integer_inputs: false,
                 });
                 Ok(asked)
             }

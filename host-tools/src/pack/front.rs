@@ -109,6 +109,7 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     let mut quantizing = options.quantize.clone();
     if let Some(request) = &mut quantizing {
         request.float_ports = [options.input_dtype, options.output_dtype].map(|dtype| dtype == Some(DType::F32));
+        request.integer_inputs = options.input_dtype.is_some_and(|dtype| dtype != DType::F32);
     }
     if let Some(spec) = &options.preprocess {
         let inserted = preprocess::insert(&mut graph, spec, quantizing.is_some()).map_err(at_input)?;

@@ -175,6 +175,7 @@ fn elements(step: &Step) -> Option<Elements> {
         }
         Step::Table(op) => function(op.count.into()),
         Step::SigmoidS16(op) => function(op.count.into()),
+        Step::TableS16(op) => function(op.count.into()),
         Step::SoftmaxS8(op) | Step::SoftmaxInt(op) => function(of(&[op.rows, op.classes])),
         Step::BinaryInt(op) | Step::IntAddS8(op) | Step::MveSumS8(op) => {
             Elements::Rated((Kind::Sum, output(&op.loops)))

@@ -30,7 +30,7 @@ macro_rules! weight {
             | KernelId::SignalFramer
             | KernelId::SvdfS8
             | KernelId::Table => 3,
-            KernelId::SignalPcan => 5,
+            KernelId::SignalPcan | KernelId::TableS16 => 5,
             KernelId::LstmInt
             | KernelId::SignalFftS16
             | KernelId::SignalFilterBank
@@ -78,9 +78,13 @@ macro_rules! weight {
             | KernelId::Conv2dWeightSgdF32
             | KernelId::LinearInputGradF32
             | KernelId::LinearWeightSgdF32
+            | KernelId::LocallyConnectedGainGradF32
+            | KernelId::LocallyConnectedInputGradF32
+            | KernelId::LocallyConnectedWeightSgdF32
             | KernelId::SquaredErrorF32
-            | KernelId::TrainedConv2dF32 => 58,
-            KernelId::LrnF32 => 172,
+            | KernelId::TrainedConv2dF32
+            | KernelId::TrainedLocallyConnectedF32 => 58,
+            KernelId::LrnF32 | KernelId::LrnGradF32 => 172,
             KernelId::SpecialBinaryF32 => 235,
             KernelId::SoftmaxCrossEntropyF32 | KernelId::SoftmaxF32 => 600,
             kernel => match kernel.backend() {

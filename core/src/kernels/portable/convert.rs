@@ -11,8 +11,9 @@ use crate::kernels::api::turn::Rolls;
 use crate::kernels::primitives::quantize_f32::quantised;
 use crate::kernels::primitives::requantize::bounded;
 use crate::kernels::primitives::requantize::bounded::Either;
-use crate::ops::convert::{Convert, Rescale, SigmoidS16, Table};
-use crate::quant::{dequantize, leaky_relu, quantize};
+use crate::ops::convert::{Convert, Rescale, SigmoidS16, Table, TableS16};
+use crate::ops::softmax::TABLE_LEN;
+use crate::quant::{dequantize, leaky_relu, lookup_i16, quantize};
 use crate::tensor::DType;
 
 /// 256 bytes.
@@ -26,6 +27,10 @@ pub struct RescaleKernel;
 /// int16.
 #[derive(Debug)]
 pub struct SigmoidKernel;
+
+/// int16, with lines between the values.
+#[derive(Debug)]
+pub struct TableS16Kernel;
 
 /// f32 to integer and back, and casts.
 #[derive(Debug)]
@@ -169,6 +174,30 @@ impl Kernel for SigmoidKernel {
 
 #[cfg(any(test, packing))]
 impl Candidate for SigmoidKernel {}
+
+impl Kernel for TableS16Kernel {
+    type Op = TableS16;
+
+    #[cfg(feature = "rolling")]
+    const ROLLS: Rolls = Rolls::Row;
+
+    fn distance(_: &TableS16, index: usize) -> Option<i64> {
+        (index == 1).then_some(0)
+    }
+
+    fn run(op: &TableS16, mem: &Mem<'_>) -> Option<()> {
+        let table = mem.weights::<i16>(op.table, TABLE_LEN)?;
+        let input = mem.src::<i16>(op.input, op.count)?;
+        let output = mem.dst::<i16>(op.output, op.count)?;
+        for (y, x) in output.cells().iter().zip(input.iter()) {
+            y.set(lookup_i16(x, table));
+        }
+        Some(())
+    }
+}
+
+#[cfg(any(test, packing))]
+impl Candidate for TableS16Kernel {}
 
 impl Kernel for ConvertKernel {
     type Op = Convert;

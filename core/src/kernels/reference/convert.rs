@@ -2,7 +2,7 @@
 
 use super::{IntsRead, IntsWritten, constant, range, read, within, written};
 use crate::arena::Mem;
-use crate::ops::convert::{Convert, Rescale, SigmoidS16, Table};
+use crate::ops::convert::{Convert, Rescale, SigmoidS16, Table, TableS16};
 use crate::quant::{dequantize, quantize};
 use crate::tensor::DType;
 
@@ -11,6 +11,24 @@ pub(crate) fn table(op: &Table, mem: &Mem<'_>) -> Option<()> {
     let (input, output) = (read::<u8>(mem, op.input, count)?, written::<u8>(mem, op.output, count)?);
     let table = constant::<u8>(mem, op.table, 256)?;
     (0..count).try_for_each(|i| output.set(i, *table.get(usize::from(input.get(i)?))?))
+}
+
+/// `y = a + (b - a) * rest / 128`, rounded half up, between the table's values on both sides.
+pub(crate) fn table_s16(op: &TableS16, mem: &Mem<'_>) -> Option<()> {
+    let count = op.count as usize;
+    let (input, output) = (
+        read::<i16>(mem, op.input, count)?,
+        written::<i16>(mem, op.output, count)?,
+    );
+    let table = constant::<i16>(mem, op.table, 513)?;
+    (0..count).try_for_each(|i| {
+        let from_least = i32::from(input.get(i)?) + 32768;
+        let (place, rest) = ((from_least / 128) as usize, from_least % 128);
+        let (a, b) = (i32::from(*table.get(place)?), i32::from(*table.get(place + 1)?));
+        // Values further apart than 15 bits come round, as in TensorFlow Lite.
+        let apart = i32::from((b - a) as i16);
+        output.set(i, (a + (apart * rest + 64).div_euclid(128)) as i16)
+    })
 }
 
 pub(crate) fn rescale(op: &Rescale, mem: &Mem<'_>) -> Option<()> {

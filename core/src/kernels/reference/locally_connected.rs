@@ -6,15 +6,15 @@ use crate::ops::locally_connected::{LocallyConnectedF32, LocallyConnectedS8};
 use crate::ops::pointwise::clamp;
 use crate::quant::Multiplier;
 
-/// Extents that both types have.
-struct Extents {
-    input: [usize; 4],
-    output: [usize; 4],
-    weights: [usize; 6],
+/// Extents that all types have.
+pub(super) struct Extents {
+    pub(super) input: [usize; 4],
+    pub(super) output: [usize; 4],
+    pub(super) weights: [usize; 6],
 }
 
 impl Extents {
-    fn new(batch: u16, input: [u16; 3], output: [u16; 3], kernel: [u16; 2]) -> Self {
+    pub(super) fn new(batch: u16, input: [u16; 3], output: [u16; 3], kernel: [u16; 2]) -> Self {
         let ([c, h, w], [o, oh, ow]) = (input.map(usize::from), output.map(usize::from));
         let [kh, kw] = kernel.map(usize::from);
         Self {
@@ -25,7 +25,11 @@ impl Extents {
     }
 
     /// Calls `product(input element, weight)` for all products of output `[n, o, oy, ox]`.
-    fn products(&self, [n, o, oy, ox]: [usize; 4], mut product: impl FnMut(usize, usize) -> Option<()>) -> Option<()> {
+    pub(super) fn products(
+        &self,
+        [n, o, oy, ox]: [usize; 4],
+        mut product: impl FnMut(usize, usize) -> Option<()>,
+    ) -> Option<()> {
         let [_, channels, rows, columns, ..] = self.weights;
         for c in 0..channels {
             for ky in 0..rows {

@@ -199,7 +199,7 @@ impl Generated for Conv2dS8W4 {
 }
 
 /// Images, input shape, output channels and kernel of a locally connected layer, and how many outputs and weights it has.
-fn locally_connected(draw: &mut Draw<'_>) -> (u16, [u16; 3], u16, [u16; 2], [u32; 2]) {
+pub(super) fn locally_connected(draw: &mut Draw<'_>) -> (u16, [u16; 3], u16, [u16; 2], [u32; 2]) {
     let [rows, columns] = [draw.extent(3), draw.extent(3)];
     // A row of outputs is made sixteen at a time.
     let long = draw.one_in(6);

@@ -8,10 +8,11 @@ use crate::kernels::table::KernelId;
 use crate::ops::binary::{BinaryOp, Pairwise, SpecialBinaryOp};
 use crate::ops::choose::Choose;
 use crate::ops::compare::{Compare, Comparison};
-use crate::ops::convert::{Convert, Rescale, SigmoidS16, Table};
+use crate::ops::convert::{Convert, Rescale, SigmoidS16, Table, TableS16};
 use crate::ops::elementwise::{BinaryF32, Loop, MAX_LOOPS, UnaryF32};
 use crate::ops::elementwise_int::{BinaryInt, IntOp};
 use crate::ops::pointwise::{Pointwise, SpecialOp, UnaryOp};
+use crate::ops::softmax::TABLE_LEN;
 use crate::ops::special_int::{SpecialInt, SpecialIntOp};
 use crate::quant::{Multiplier, SigmoidI16};
 use crate::tensor::DType;
@@ -287,6 +288,30 @@ impl Generated for Table {
 
     fn reference(_: KernelId) -> Reference<Self> {
         reference::convert::table
+    }
+}
+
+impl Generated for TableS16 {
+    fn generate(draw: &mut Draw<'_>) -> Option<(Self, Data)> {
+        // A curve, or any numbers.
+        let any = draw.coin();
+        let mut at = 0_i32;
+        let table = draw.constants(TABLE_LEN, |random| {
+            at += 1;
+            let curve = ((at - 257) * (at - 257) / 3 - 9000) as i16;
+            if any { random.next() as i16 } else { curve }.to_le_bytes()
+        })?;
+        let op = TableS16 {
+            output: Slot::default(),
+            input: Slot::default(),
+            count: draw.extent(150),
+            table,
+        };
+        Some((op, Data::integers(draw.seed())))
+    }
+
+    fn reference(_: KernelId) -> Reference<Self> {
+        reference::convert::table_s16
     }
 }
 

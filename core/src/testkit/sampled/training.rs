@@ -6,13 +6,19 @@ use crate::kernels::table::KernelId;
 use crate::ops::activation_grad::{Activated, ActivationGradF32};
 use crate::ops::conv2d_train::{Conv2dInputGradF32, Conv2dWeightSgdF32, TrainedConv2dF32};
 use crate::ops::linear_train::{BiasSgdF32, LinearInputGradF32, LinearWeightSgdF32};
+use crate::ops::locally_connected_train::{
+    LocallyConnectedGainGradF32, LocallyConnectedInputGradF32, LocallyConnectedWeightSgdF32, TrainedLocallyConnectedF32,
+};
 use crate::ops::loss::{SoftmaxCrossEntropyF32, SquaredErrorF32};
+use crate::ops::lrn_grad::LrnGradF32;
 use crate::ops::pool2d_train::{AvgPoolGradF32, MaxPoolGradF32, MaxPoolPositionsF32};
 use crate::ops::window::Window2d;
 use crate::testkit::cases::{self, Form};
 use crate::testkit::compare::Reference;
 use crate::testkit::generate::{Draw, Generated};
 use crate::testkit::memory::{Alike, Data, Numbers};
+
+use super::convolutions::locally_connected;
 
 /// A convolution's window and groups: plain, of two groups, depthwise, of one pixel, or over a long image.
 fn convolution(draw: &mut Draw<'_>) -> Option<(Window2d, u16)> {
@@ -166,6 +172,93 @@ impl Generated for BiasSgdF32 {
     }
 }
 
+impl Generated for TrainedLocallyConnectedF32 {
+    fn generate(draw: &mut Draw<'_>) -> Option<(Self, Data)> {
+        let (batch, input_shape, channels, kernel, _) = locally_connected(draw);
+        let op = TrainedLocallyConnectedF32 {
+            output: Slot::default(),
+            input: Slot::default(),
+            weights: Slot::default(),
+            bias: draw.coin().then(Slot::default),
+            gain: draw.coin().then(Slot::default),
+            batch,
+            input_shape,
+            channels,
+            kernel,
+            clamp: draw.float_limits(),
+        };
+        Some((op, near(draw)))
+    }
+
+    fn reference(_: KernelId) -> Reference<Self> {
+        reference::locally_connected_train::forward
+    }
+}
+
+impl Generated for LocallyConnectedInputGradF32 {
+    fn generate(draw: &mut Draw<'_>) -> Option<(Self, Data)> {
+        let (batch, input_shape, channels, kernel, _) = locally_connected(draw);
+        let op = LocallyConnectedInputGradF32 {
+            output: Slot::default(),
+            gradient: Slot::default(),
+            weights: Slot::default(),
+            gain: draw.coin().then(Slot::default),
+            batch,
+            input_shape,
+            channels,
+            kernel,
+        };
+        Some((op, near(draw)))
+    }
+
+    fn reference(_: KernelId) -> Reference<Self> {
+        reference::locally_connected_train::input_grad
+    }
+}
+
+impl Generated for LocallyConnectedWeightSgdF32 {
+    fn generate(draw: &mut Draw<'_>) -> Option<(Self, Data)> {
+        let (batch, input_shape, channels, kernel, _) = locally_connected(draw);
+        let op = LocallyConnectedWeightSgdF32 {
+            weights: Slot::default(),
+            gradient: Slot::default(),
+            input: Slot::default(),
+            rate: Slot::default(),
+            gain: None,
+            batch,
+            input_shape,
+            channels,
+            kernel,
+        };
+        Some((op, near(draw)))
+    }
+
+    fn reference(_: KernelId) -> Reference<Self> {
+        reference::locally_connected_train::weight_sgd
+    }
+}
+
+impl Generated for LocallyConnectedGainGradF32 {
+    fn generate(draw: &mut Draw<'_>) -> Option<(Self, Data)> {
+        let (batch, input_shape, channels, kernel, _) = locally_connected(draw);
+        let op = LocallyConnectedGainGradF32 {
+            output: Slot::default(),
+            gradient: Slot::default(),
+            input: Slot::default(),
+            weights: Slot::default(),
+            batch,
+            input_shape,
+            channels,
+            kernel,
+        };
+        Some((op, near(draw)))
+    }
+
+    fn reference(_: KernelId) -> Reference<Self> {
+        reference::locally_connected_train::gain_grad
+    }
+}
+
 impl Generated for MaxPoolPositionsF32 {
     fn generate(draw: &mut Draw<'_>) -> Option<(Self, Data)> {
         let op = MaxPoolPositionsF32 {
@@ -244,6 +337,28 @@ impl Generated for ActivationGradF32 {
 
     fn reference(_: KernelId) -> Reference<Self> {
         reference::activation_grad::f32
+    }
+}
+
+impl Generated for LrnGradF32 {
+    fn generate(draw: &mut Draw<'_>) -> Option<(Self, Data)> {
+        let op = LrnGradF32 {
+            output: Slot::default(),
+            gradient: Slot::default(),
+            input: Slot::default(),
+            scratch: Slot::default(),
+            pixels: draw.extent(5),
+            channels: draw.extent(20),
+            radius: draw.pick(&[2, 0, 1, 5, 200])?,
+            bias: draw.pick(&[1.0, 2.0, 0.5])?,
+            alpha: draw.pick(&[1e-4, 0.1, 1.0])?,
+            beta: draw.pick(&[0.75, 0.5, 1.0, 2.0])?,
+        };
+        Some((op, near(draw).of(&[Numbers::Floats(1.0), Numbers::Floats(4.0)])))
+    }
+
+    fn reference(_: KernelId) -> Reference<Self> {
+        reference::lrn_grad::f32
     }
 }
 

@@ -47,3 +47,10 @@ pub(super) fn in_one_row(window: &Window2d) -> (f64, Vec<bool>, Vec<bool>) {
         (f64::from(window.batch), whole(window, 0), whole(window, 1))
     }
 }
+
+/// Neighbours of all channels of a pixel.
+pub(super) fn near(channels: u32, radius: u16) -> f64 {
+    let (channels, radius) = (u64::from(channels), u64::from(radius));
+    let near = (0..channels).map(|c| (c + radius + 1).min(channels) - c.saturating_sub(radius));
+    near.sum::<u64>() as f64
+}

@@ -7,7 +7,7 @@ use arenite::ops::movement::CopyStrided;
 use arenite::ops::svdf::SvdfShape;
 use arenite::{Access, Slot, Step};
 
-use super::counts::{Counts, block};
+use super::counts::{Counts, block, near};
 
 /// The counts of a step without a window.
 pub(super) fn counts(step: &Step) -> [Counts; 3] {
@@ -37,12 +37,10 @@ pub(super) fn counts(step: &Step) -> [Counts; 3] {
         Step::ReduceF32(op) => folded(op.shape),
         Step::ReduceInt(op) => reduced(op.shape),
         Step::LrnF32(op) => {
-            let (channels, radius) = (u64::from(op.channels), u64::from(op.radius));
-            let near = (0..channels).map(|c| (c + radius + 1).min(channels) - c.saturating_sub(radius));
-            let near: u64 = near.sum();
+            let near = near(op.channels, op.radius);
             grid(
                 &[("pixels", op.pixels.into())],
-                &[("channels", op.channels.into()), ("near", near as f64)],
+                &[("channels", op.channels.into()), ("near", near)],
                 &[],
             )
         }

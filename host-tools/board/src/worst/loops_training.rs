@@ -4,7 +4,7 @@ use arenite::Step;
 use arenite::ops::activation_grad::Activated;
 use arenite::ops::window::Window2d;
 
-use super::counts::{Counts, block, taps};
+use super::counts::{Counts, block, near, taps};
 use super::loops_single::grid;
 
 /// Terms of a sum that is a term itself.
@@ -43,6 +43,31 @@ pub(super) fn counts(step: &Step) -> Option<[Counts; 3]> {
                 &[("rows", rows), ("sums of sums", block(rows, ROW))],
             )
         }
+        Step::TrainedLocallyConnectedF32(op) => local(op.batch, op.input_shape, op.output_shape(), op.kernel),
+        Step::LocallyConnectedGainGradF32(op) => local(op.batch, op.input_shape, op.output_shape(), op.kernel),
+        Step::LocallyConnectedInputGradF32(op) => {
+            let [channels, rows, columns] = op.input_shape.map(f64::from);
+            let ([filters, ..], [kernel_rows, kernel_columns]) =
+                (op.output_shape().map(f64::from), op.kernel.map(f64::from));
+            grid(
+                &[("lines", f64::from(op.batch) * channels * rows)],
+                &[
+                    ("filters", filters),
+                    ("k rows", filters * kernel_rows),
+                    ("taps", filters * kernel_rows * kernel_columns),
+                ],
+                &[("blocks", block(columns, 8.0)), ("columns", columns)],
+            )
+        }
+        Step::LocallyConnectedWeightSgdF32(op) => {
+            let [filters, rows, columns] = op.output_shape().map(f64::from);
+            let taps = op.kernel.map(f64::from).iter().product::<f64>() * f64::from(op.input_shape[0]);
+            grid(
+                &[("lines", filters * taps * rows)],
+                &[("images", op.batch.into())],
+                &[("blocks", block(columns, 8.0)), ("columns", columns)],
+            )
+        }
         Step::MaxPoolPositionsF32(op) => {
             let [fours, single] = blocks("fours", "single channels", op.window.output[2].into(), 4);
             grid(&places(&op.window), &[fours, single], &[])
@@ -61,6 +86,11 @@ pub(super) fn counts(step: &Step) -> Option<[Counts; 3]> {
                 &[],
             )
         }
+        Step::LrnGradF32(op) => grid(
+            &[("pixels", op.pixels.into())],
+            &[("channels", op.channels.into()), ("near", near(op.channels, op.radius))],
+            &[],
+        ),
         Step::SoftmaxCrossEntropyF32(op) => grid(&[("rows", op.rows.into())], &[], &[("classes", op.classes.into())]),
         Step::SquaredErrorF32(op) => {
             let count = f64::from(op.count);
@@ -69,6 +99,21 @@ pub(super) fn counts(step: &Step) -> Option<[Counts; 3]> {
         }
         _ => return None,
     })
+}
+
+/// Row by row of the output, eight columns at a time, through all taps.
+fn local(batch: u16, input: [u16; 3], output: [u16; 3], kernel: [u16; 2]) -> [Counts; 3] {
+    let [filters, rows, columns] = output.map(f64::from);
+    let ([kernel_rows, kernel_columns], inputs) = (kernel.map(f64::from), f64::from(input[0]));
+    grid(
+        &[("lines", f64::from(batch) * filters * rows)],
+        &[
+            ("inputs", inputs),
+            ("k rows", inputs * kernel_rows),
+            ("taps", inputs * kernel_rows * kernel_columns),
+        ],
+        &[("blocks", block(columns, 8.0)), ("columns", columns)],
+    )
 }
 
 /// Whole blocks of `of`, and what is left.

@@ -15,6 +15,13 @@ pub enum Train {
     AvgPoolGrad(PoolAttrs),
     /// in 0: gradient of an activation's result; in 1: the result. out 0: gradient of its operand.
     ActivationGrad(Activated),
+    /// in 0: gradient of a local response normalisation's output, channels innermost; in 1: its input. out 0: gradient of its input.
+    LrnGrad {
+        /// Channels on each side.
+        radius: usize,
+        /// Constant term, factor of the sum of squares, exponent.
+        values: [f32; 3],
+    },
     /// in 0: gradient of a convolution's output; in 1: weights OHWI. out 0: gradient of its input.
     Conv2dInputGrad(Conv2dAttrs),
     /// in 0: weights OHWI, updated; in 1: gradient of the convolution's output; in 2: its input; in 3: learning rate `[1]`. No outputs.
@@ -23,9 +30,18 @@ pub enum Train {
     LinearInputGrad,
     /// in 0: weights `[out, in]`, updated; in 1: gradient of the layer's output; in 2: its input; in 3: learning rate `[1]`. No outputs.
     LinearWeightSgd,
+    /// in 0: gradient of a locally connected layer's output, NCHW; in 1: weights `[out, in, kh, kw, oh, ow]`; in 2: optional gain `[1]`. out 0: gradient of
+    /// its input.
+    LocallyConnectedInputGrad,
+    /// in 0: weights `[out, in, kh, kw, oh, ow]`, updated; in 1: gradient of the layer's output; in 2: its input; in 3: learning rate `[1]`;
+    /// in 4: optional gain `[1]`. No outputs.
+    LocallyConnectedWeightSgd,
+    /// in 0: gradient of a locally connected layer's output; in 1: its input; in 2: weights. out 0: gradient of the gain `[1]`.
+    LocallyConnectedGainGrad,
     /// in 0: bias `[channels]`, updated; in 1: gradient of the layer's output, channels innermost; in 2: learning rate `[1]`. No outputs.
     BiasSgd,
-    /// in 0: logits `[.., classes]`; in 1: labels, int32, one for each row; in 2: learning rate `[1]`. out 0: gradient of the logits; out 1: loss `[1]`;
+    /// in 0: logits `[.., classes]`, and perhaps axes of one element behind the classes ([`classes`]);
+    /// in 1: labels, int32, one for each row; in 2: learning rate `[1]`. out 0: gradient of the logits; out 1: loss `[1]`;
     /// out 2: how many labels are no class, int32 `[1]`.
     SoftmaxCrossEntropy,
     /// in 0: x; in 1: target of its shape, or none; in 2: learning rate `[1]`. out 0: gradient of x; out 1: loss `[1]`.
@@ -33,4 +49,15 @@ pub enum Train {
         /// Factor of the sum of squares.
         factor: f32,
     },
+}
+
+/// Classes of logits: the extent of the last axis, but for axes of one element behind it.
+pub fn classes(shape: &[usize]) -> usize {
+    let mut shape = shape;
+    while let [rest @ .., 1] = shape
+        && rest.len() >= 2
+    {
+        shape = rest;
+    }
+    shape.last().copied().unwrap_or(1)
 }

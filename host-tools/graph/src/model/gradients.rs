@@ -36,7 +36,8 @@ pub fn not_finite(training: &ModelView<'_>, state: &[u8]) -> Result<Option<Strin
 pub struct Gradient {
     /// The parameter's name.
     pub name: String,
-    /// Of a convolution `[out, in / groups, rows, columns]`, of a fully connected layer `[out, in]`, of a bias `[out]`.
+    /// Of a convolution `[out, in / groups, rows, columns]`, of a fully connected layer `[out, in]`, of a locally connected one
+    /// `[out, in, rows, columns, output rows, output columns]`, of a bias or gain its elements.
     pub shape: Vec<usize>,
     /// Of the last training step, in that shape.
     pub values: Vec<f32>,
@@ -186,6 +187,11 @@ fn update(step: &Step) -> Option<(Slot, Slot, Layout)> {
         Step::LinearWeightSgdF32(op) => {
             let shape = [op.outputs, op.inputs].map(|extent| extent as usize).to_vec();
             (op.weights, op.rate, Layout::Plain(shape))
+        }
+        Step::LocallyConnectedWeightSgdF32(op) => {
+            let ([out, rows, columns], [kernel_rows, kernel_columns]) = (op.output_shape(), op.kernel);
+            let shape = [out, op.input_shape[0], kernel_rows, kernel_columns, rows, columns];
+            (op.weights, op.rate, Layout::Plain(shape.map(usize::from).to_vec()))
         }
         Step::BiasSgdF32(op) => (op.bias, op.rate, Layout::Plain(vec![op.channels as usize])),
         _ => return None,

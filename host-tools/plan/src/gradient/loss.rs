@@ -1,6 +1,7 @@
 //! Losses: what they judge of a network, and the inputs that they add.
 
 use crate::error::{Error, Result};
+use crate::graph::train::classes;
 use crate::graph::{Graph, Op, TensorId};
 
 /// A loss.
@@ -50,7 +51,11 @@ pub(super) fn judged(graph: &Graph, loss: Loss) -> TensorId {
     if loss != Loss::CrossEntropy {
         return output;
     }
-    let last = |id: TensorId, axis: usize| axis + 1 == graph.tensor(id).shape.len();
+    let shape = |id: TensorId| &graph.tensor(id).shape;
+    // Axes of one element may stand behind that of the classes.
+    let last = |id: TensorId, axis: usize| {
+        shape(id)[axis] == classes(shape(id)) && shape(id)[axis + 1..].iter().all(|&extent| extent == 1)
+    };
     let mut judged = output;
     while let Some(node) = graph.nodes.iter().find(|node| node.outputs.contains(&judged)) {
         let Some(from) = node.inputs.first().copied().flatten() else {
@@ -58,8 +63,8 @@ pub(super) fn judged(graph: &Graph, loss: Loss) -> TensorId {
         };
         match node.op {
             Op::Softmax { axis, beta: 1.0 } | Op::LogSoftmax { axis } if last(from, axis) => return from,
-            // Views keep rows where they keep the innermost axis.
-            Op::Reshape | Op::Identity if graph.tensor(from).shape.last() == graph.tensor(output).shape.last() => {
+            // Views keep rows where they keep the classes.
+            Op::Reshape | Op::Identity if classes(shape(from)) == classes(shape(output)) => {
                 judged = from;
             }
             _ => break,

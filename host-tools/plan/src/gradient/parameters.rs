@@ -90,7 +90,11 @@ fn all(graph: &Graph) -> Vec<(Parameter, usize)> {
     let mut order = Vec::new();
     let mut layers: BTreeMap<TensorId, usize> = BTreeMap::new();
     for node in graph.nodes.iter().filter(|node| has_weights(&node.op)) {
-        for (index, bias) in [(1, false), (2, true)] {
+        for (index, bias) in [(1, false), (2, true), (3, false)] {
+            // Of a convolution it is a sum that was fused into it.
+            if index == 3 && !matches!(node.op, Op::LocallyConnected2d { .. }) {
+                continue;
+            }
             let Some(tensor) = node.inputs.get(index).copied().flatten() else {
                 continue;
             };
@@ -157,9 +161,9 @@ fn is_moved(expr: &Expr) -> bool {
     }
 }
 
-/// Whether it is a layer whose operands 1 and 2 are weights and bias.
+/// Whether it is a layer whose operands 1 and 2 are weights and bias; operand 3 of a locally connected one is its gain.
 fn has_weights(op: &Op) -> bool {
-    matches!(op, Op::Conv2d(_) | Op::Linear { .. })
+    matches!(op, Op::Conv2d(_) | Op::Linear { .. } | Op::LocallyConnected2d { .. })
 }
 
 /// Whether a constant holds a parameter of the network, and is not made by an import: the matrix of a resize is nothing to learn.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::loss::{self, Loss};
 use crate::error::{Error, Result};
-use crate::graph::train::{Activated, Train};
+use crate::graph::train::{Activated, Train, classes};
 use crate::graph::{Activation, BinaryOp, DType, Graph, Node, Op, Origin, Role, Tensor, TensorId, TensorKind};
 
 /// A reverse-mode pass under way.
@@ -83,7 +83,7 @@ impl<'g> Reverse<'g> {
         if tensor.dtype != DType::F32 {
             return Err(Error::input(format!("--loss {} of {}", loss.name(), tensor.dtype.name())).expected("f32"));
         }
-        let classes = tensor.shape.last().copied().unwrap_or(1).max(1);
+        let classes = classes(&tensor.shape).max(1);
         // Without a softmax that names them, the classes of more than two axes could be any of them.
         let named = tensor.shape.len() == 2 || judged != self.graph.outputs[0];
         if loss == Loss::CrossEntropy && (classes < 2 || !named) {
@@ -274,7 +274,10 @@ fn activation(op: &Op) -> Option<Activation> {
     match op {
         Op::Conv2d(attrs) => Some(attrs.activation),
         Op::MaxPool2d(attrs) | Op::AvgPool2d(attrs) => Some(attrs.activation),
-        Op::Linear { activation } | Op::Binary { activation, .. } | Op::Concat { activation, .. } => Some(*activation),
+        Op::Linear { activation }
+        | Op::LocallyConnected2d { activation }
+        | Op::Binary { activation, .. }
+        | Op::Concat { activation, .. } => Some(*activation),
         _ => None,
     }
 }

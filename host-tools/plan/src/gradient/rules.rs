@@ -27,8 +27,13 @@ pub(super) fn has_gradient(graph: &Graph, node: &Node, needs: &[bool]) -> std::r
         Op::MaxPool2d(attrs) if attrs.kernel.iter().product::<usize>() > 256 => {
             Err("its windows have more than 256 elements".into())
         }
+        Op::Lrn { axis, .. } if tensor(0).is_some_and(|x| axis + 1 != x.shape.len()) => {
+            Err("its channels are not last".into())
+        }
         Op::Conv2d(_)
         | Op::Linear { .. }
+        | Op::LocallyConnected2d { .. }
+        | Op::Lrn { .. }
         | Op::MaxPool2d(_)
         | Op::AvgPool2d(_)
         | Op::Reshape
@@ -71,6 +76,17 @@ pub(super) fn apply(pass: &mut Reverse<'_>, node: &Node) -> Result<()> {
     match &node.op {
         Op::Conv2d(attrs) => conv2d(pass, node, attrs, (x, dy)),
         Op::Linear { .. } => linear(pass, node, (x, dy)),
+        Op::LocallyConnected2d { .. } => locally_connected(pass, node, (x, dy)),
+        Op::Lrn {
+            radius,
+            bias,
+            alpha,
+            beta,
+            ..
+        } => {
+            let (radius, values) = (*radius, [*bias, *alpha, *beta]);
+            lrn(pass, node, Train::LrnGrad { radius, values }, (x, dy));
+        }
         Op::MaxPool2d(attrs) => max_pool(pass, node, attrs, (x, y, dy))?,
         Op::AvgPool2d(attrs) => avg_pool(pass, node, attrs.clone(), (x, dy)),
         Op::Reduce { .. } => mean(pass, node, (x, y, dy)),
@@ -130,19 +146,43 @@ fn linear(pass: &mut Reverse<'_>, node: &Node, ends: (TensorId, TensorId)) {
     layer(pass, node, ends, ops);
 }
 
+/// As of other layers; the gain, which all but the bias read, comes last. Its gradient is computed from the filters before they change.
+fn locally_connected(pass: &mut Reverse<'_>, node: &Node, (x, dy): (TensorId, TensorId)) {
+    let gain = input(node, 3);
+    let trained = gain.filter(|&gain| pass.is_trained(gain));
+    let of_gain = trained.map(|gain| {
+        let dgain = pass.gradient_like(gain);
+        let op = Op::Train(Train::LocallyConnectedGainGrad);
+        let name = format!("{}.gain_grad", node.name);
+        pass.node(&name, op, vec![Some(dy), Some(x), input(node, 1)], vec![dgain]);
+        (gain, dgain)
+    });
+    let ops = [Train::LocallyConnectedInputGrad, Train::LocallyConnectedWeightSgd].map(Op::Train);
+    layer(pass, node, (x, dy), ops);
+    if let Some((gain, dgain)) = of_gain {
+        let operands = [gain, dgain, pass.rate()].map(Some).to_vec();
+        pass.node(&update(pass.graph, gain), Op::Train(Train::BiasSgd), operands, vec![]);
+    }
+}
+
 fn layer(pass: &mut Reverse<'_>, node: &Node, (x, dy): (TensorId, TensorId), [input_grad, weight_sgd]: [Op; 2]) {
     let macs = forward_macs(pass.graph, node);
+    // A residual is refused, so that operand 3 is a gain.
+    let gain = input(node, 3);
     if let Some(w) = input(node, 1) {
         // An operand must be read before it is changed.
         if pass.wants(x) {
             let dx = pass.gradient_like(x);
             let name = format!("{}.input_grad", node.name);
-            pass.node(&name, input_grad, vec![Some(dy), Some(w)], vec![dx]);
+            let mut operands = vec![Some(dy), Some(w)];
+            operands.extend(gain.map(Some));
+            pass.node(&name, input_grad, operands, vec![dx]);
             pass.count(macs);
             pass.give(x, dx);
         }
         if pass.is_trained(w) {
-            let operands = [w, dy, x, pass.rate()].map(Some).to_vec();
+            let mut operands = [w, dy, x, pass.rate()].map(Some).to_vec();
+            operands.extend(gain.map(Some));
             pass.node(&update(pass.graph, w), weight_sgd, operands, vec![]);
             pass.count(macs);
         }
@@ -195,6 +235,16 @@ fn avg_pool(pass: &mut Reverse<'_>, node: &Node, attrs: PoolAttrs, (x, dy): (Ten
         let dx = pass.gradient_like(x);
         let op = Op::Train(Train::AvgPoolGrad(attrs));
         pass.node(&format!("{}.input_grad", node.name), op, vec![Some(dy)], vec![dx]);
+        pass.give(x, dx);
+    }
+}
+
+/// From the input again: the powers are not kept.
+fn lrn(pass: &mut Reverse<'_>, node: &Node, op: Train, (x, dy): (TensorId, TensorId)) {
+    if pass.wants(x) {
+        let dx = pass.gradient_like(x);
+        let name = format!("{}.input_grad", node.name);
+        pass.node(&name, Op::Train(op), vec![Some(dy), Some(x)], vec![dx]);
         pass.give(x, dx);
     }
 }

@@ -12,7 +12,7 @@ use super::convert::{push_table, push_table_of, rescale};
 use super::copies::copy;
 use super::loops::loops;
 use super::numbers::{Affine, below_one, clamp_int, factor, limits, per_tensor};
-use super::select;
+use super::{select, table_s16};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryOp, Node, Tensor, TensorId, TensorKind, UnaryKind};
 use crate::program::Place;
@@ -340,6 +340,16 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
         };
         lower.push(node, kind.name(), Step::SigmoidS16(step), 0);
         return Ok(());
+    }
+    match kind {
+        UnaryKind::ABS | UnaryKind::NEG => {}
+        UnaryKind::Function(Function::Basic(function)) => {
+            return table_s16::lower(lower, node, kind.name(), &|x| function.apply(x));
+        }
+        UnaryKind::Function(Function::Special(function)) => {
+            return table_s16::lower(lower, node, kind.name(), &|x| function.apply(x));
+        }
+        _ => {}
     }
     // In f64, as there: 16-bit values show the rounding of an f32 quotient.
     let scaled = factor(f64::from(qx.0) / f64::from(qy.0))?;

@@ -39,6 +39,7 @@ mod slice;
 mod softmax;
 mod special_int;
 mod svdf;
+mod table_s16;
 mod train;
 mod transpose;
 mod windows;

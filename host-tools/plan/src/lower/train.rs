@@ -4,14 +4,16 @@ use arenite::ops::activation_grad::{Activated, ActivationGradF32};
 use arenite::ops::conv2d_train::{Conv2dInputGradF32, Conv2dWeightSgdF32, TrainedConv2dF32};
 use arenite::ops::linear_train::{BiasSgdF32, LinearInputGradF32, LinearWeightSgdF32};
 use arenite::ops::loss::{SoftmaxCrossEntropyF32, SquaredErrorF32};
+use arenite::ops::lrn_grad::LrnGradF32;
 use arenite::ops::pool2d_train::{AvgPoolGradF32, MaxPoolGradF32, MaxPoolPositionsF32};
 use arenite::ops::window::Window2d;
 use arenite::{DType, Step};
 
 use super::context::{Lower, fit, input, optional};
+use super::locally_connected;
 use super::windows::window;
 use crate::error::{Error, Result};
-use crate::graph::train::Train;
+use crate::graph::train::{Train, classes};
 use crate::graph::{Conv2dAttrs, Node, PoolAttrs, Tensor, TensorId, TensorKind};
 use crate::program::Place;
 
@@ -22,10 +24,14 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, op: &Train) -> Result<()
         Train::MaxPoolGrad(attrs) => max_pool_grad(lower, node, attrs),
         Train::AvgPoolGrad(attrs) => avg_pool_grad(lower, node, attrs),
         Train::ActivationGrad(activation) => activation_grad(lower, node, *activation),
+        Train::LrnGrad { radius, values } => lrn_grad(lower, node, *radius, *values),
         Train::Conv2dInputGrad(attrs) => conv2d_input_grad(lower, node, attrs),
         Train::Conv2dWeightSgd(attrs) => conv2d_weight_sgd(lower, node, attrs),
         Train::LinearInputGrad => linear_input_grad(lower, node),
         Train::LinearWeightSgd => linear_weight_sgd(lower, node),
+        Train::LocallyConnectedInputGrad => locally_connected::input_grad(lower, node),
+        Train::LocallyConnectedWeightSgd => locally_connected::weight_sgd(lower, node),
+        Train::LocallyConnectedGainGrad => locally_connected::gain_grad(lower, node),
         Train::BiasSgd => bias_sgd(lower, node),
         Train::SoftmaxCrossEntropy => softmax_cross_entropy(lower, node),
         Train::SquaredError { factor } => squared_error(lower, node, *factor),
@@ -118,6 +124,25 @@ fn activation_grad(lower: &mut Lower<'_>, node: &Node, activation: Activated) ->
     Ok(())
 }
 
+fn lrn_grad(lower: &mut Lower<'_>, node: &Node, radius: usize, [bias, alpha, beta]: [f32; 3]) -> Result<()> {
+    let (dy, x) = (input(node, 0)?, input(node, 1)?);
+    let channels = lower.graph().tensor(x).shape.last().copied().unwrap_or(1);
+    let step = LrnGradF32 {
+        output: result(node, 0)?,
+        gradient: lower.place(dy)?,
+        input: lower.place(x)?,
+        scratch: Place::Scratch,
+        pixels: rows(lower.graph().tensor(x), channels)?,
+        channels: fit(channels, "the number of channels")?,
+        radius: fit(radius, "the radius")?,
+        bias,
+        alpha,
+        beta,
+    };
+    lower.push(node, "lrn_grad", Step::LrnGradF32(step), 0);
+    Ok(())
+}
+
 fn conv2d_input_grad(lower: &mut Lower<'_>, node: &Node, attrs: &Conv2dAttrs) -> Result<()> {
     let (dy, w, dx) = (input(node, 0)?, input(node, 1)?, written(node, 0)?);
     let (window, macs) = conv_window(lower, (dx, dy, w), attrs)?;
@@ -198,7 +223,7 @@ fn softmax_cross_entropy(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
     if graph.tensor(labels).dtype != DType::I32 {
         return Err(Error::internal("labels that are no int32"));
     }
-    let classes = graph.tensor(logits).shape.last().copied().unwrap_or(1);
+    let classes = classes(&graph.tensor(logits).shape);
     let step = SoftmaxCrossEntropyF32 {
         output: result(node, 0)?,
         loss: result(node, 1)?,

@@ -7,6 +7,7 @@ use crate::graph::LowBits;
 use crate::weights::Weights;
 
 /// Common part of the network's forms.
+#[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) weights: &'a Weights,
     pub(super) kept: &'a [bool],

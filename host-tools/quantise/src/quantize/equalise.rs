@@ -93,7 +93,8 @@ pub(super) fn run(
     Ok(Some((equal, pairs.len())))
 }
 
-fn constant(graph: &mut Graph, name: String, shape: &[usize], values: &[f32]) -> TensorId {
+/// A constant of these values.
+pub(super) fn constant(graph: &mut Graph, name: String, shape: &[usize], values: &[f32]) -> TensorId {
     graph.add_tensor(Tensor {
         kind: TensorKind::Const(Data::from_f32(values)),
         ..Tensor::activation(name, shape, arenite::DType::F32)

@@ -60,16 +60,6 @@ pub(super) fn form(graph: &Graph, node: &Node, activations: Activations) -> Resu
 fn on_int16(graph: &Graph, node: &Node) -> Result<Form, String> {
     match &node.op {
         Op::Unary(UnaryKind::LOGISTIC | UnaryKind::TANH) | Op::Softmax { .. } => Ok(Form::Fixed(1.0 / 32768.0, 0)),
-        Op::Unary(
-            UnaryKind::Relu
-            | UnaryKind::Relu6
-            | UnaryKind::ReluN1To1
-            | UnaryKind::Clamp { .. }
-            | UnaryKind::LeakyRelu { .. }
-            | UnaryKind::ABS
-            | UnaryKind::NEG,
-        ) => on_int8(graph, node),
-        Op::Unary(kind) => Err(format!("int16 has no {}", kind.name())),
         Op::LogSoftmax { .. }
         | Op::ArgMax { .. }
         | Op::ResizeNearest { .. }

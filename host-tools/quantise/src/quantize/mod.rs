@@ -5,6 +5,7 @@
 //! their scales, `parameters` stores weights and biases, and `rewrite` makes the graph of integers.
 
 mod activations;
+mod columns;
 mod context;
 mod equalise;
 mod evaluate;
@@ -82,6 +83,8 @@ pub struct Request {
     pub grid: Option<Grid>,
     /// Whether the caller gives its inputs, and gets its outputs, in f32: layers in f32 there have them as they are.
     pub float_ports: [bool; 2],
+    /// Whether the caller gives integers: an input then has one scale, whatever its columns are.
+    pub integer_inputs: bool,
     /// Threads of the calibration; all there are where it is none. The result does not depend on it.
     pub threads: Option<usize>,
 }
@@ -119,7 +122,7 @@ pub fn run(
             )),
         );
     }
-    let mut whole = parts::run(graph, weights)?;
+    let mut whole = parts::run(graph, weights, request.activations)?;
     masks::finite(&mut whole, weights)?;
     let graph = &whole;
     let names::Kept { nodes: kept, note } = names::kept(graph, &request.keep_f32, request.activations)?;
@@ -144,14 +147,7 @@ pub fn run(
     if samples.len() == 1 {
         warnings.push("--calibrate: one sample says little of the ranges; a hundred are a good number".into());
     }
-    let integers = suspects::Integers {
-        activations: request.activations,
-        kept: &kept,
-        float_inputs: request.float_ports[0],
-    };
-    let known = request.grid.is_some();
-    warnings.extend(suspects::find(graph, weights, &samples, &integers, known)?);
-    let context = Context {
+    let plain = Context {
         weights,
         kept: &kept,
         samples: &samples,
@@ -161,11 +157,42 @@ pub fn run(
         low_bits: request.low_bits,
         float_ports: request.float_ports,
     };
-    let mut best = Calibrated::of(graph.clone(), 0, &context, progress)?;
-    let mut start = search::uniform(&best.network(&context), &best.judge)?;
-    if search::affordable(&best.network(&context), &best.judge) {
+    let mut best = Calibrated::of(graph.clone(), 0, &plain, progress)?;
+    let mut start = search::uniform(&best.network(&plain), &best.judge)?;
+    let affordable = search::affordable(&best.network(&plain), &best.judge);
+    let mut own = None;
+    if affordable && !request.integer_inputs && request.grid.is_none() {
+        own = columns::run(graph, &plain)?;
+    }
+    if let Some(columns) = &own {
+        let context = columns.context(plain);
+        let other = Calibrated::of(columns.graph.clone(), 0, &context, progress)?;
+        let found = search::uniform(&other.network(&context), &other.judge)?;
+        if found.crossed < start.crossed * columns::enough(request.float_ports) {
+            (best, start) = (other, found);
+        } else {
+            own = None;
+        }
+    }
+    let (context, base) = match &own {
+        Some(columns) => (columns.context(plain), &columns.graph),
+        None => (plain, graph),
+    };
+    let integers = suspects::Integers {
+        activations: request.activations,
+        kept: &kept,
+        float_inputs: request.float_ports[0],
+        integer_inputs: request.integer_inputs,
+        by_column: own.as_ref().map_or(&[], |columns| &columns.inputs),
+    };
+    let known = request.grid.is_some();
+    warnings.extend(suspects::find(graph, weights, &samples, &integers, known)?);
+    if let Some(columns) = own.as_ref().filter(|_| !request.float_ports[0]) {
+        warnings.push(columns.told());
+    }
+    if affordable {
         for extent in [Extent::Depthwise, Extent::All] {
-            let equal = equalise::run(graph, weights, &kept, extent, &samples, threads)?;
+            let equal = equalise::run(base, weights, context.kept, extent, &samples, threads)?;
             let Some((equal, pairs)) = equal else { continue };
             let other = Calibrated::of(equal, pairs, &context, progress)?;
             let found = search::uniform(&other.network(&context), &other.judge)?;
@@ -185,7 +212,8 @@ pub fn run(
     let optimise = request.optimise_rounding;
     let outcome = Outcome {
         request,
-        float: graph,
+        float: base,
+        kept: kept_names(graph, &kept),
         best: &best,
         found: &found,
         context: &context,
@@ -234,8 +262,10 @@ pub fn run(
 /// Data from which a plan's outcome and its report are made.
 struct Outcome<'a> {
     request: &'a Request,
-    /// The network as it came.
+    /// The network whose ranges were chosen, but for factors between its layers.
     float: &'a Graph,
+    /// Layers that the caller leaves in f32.
+    kept: Vec<String>,
     best: &'a Calibrated,
     found: &'a Found,
     context: &'a Context<'a>,
@@ -250,6 +280,9 @@ impl Outcome<'_> {
         let layers = plan.layers.iter().filter(|(_, stored)| stored.lattice.largest < 127);
         let layers = layers.map(|(&index, _)| (graph.nodes[index].name.clone(), bits));
         quantized.low_bits.extend(layers);
+        if self.context.float_ports[0] && !self.request.float_ports[0] {
+            ports::retype(&mut quantized, Some(DType::F32), None, None)?;
+        }
         crate::passes::name_apart(&mut quantized);
         Ok(quantized)
     }
@@ -265,7 +298,7 @@ impl Outcome<'_> {
             bias_corrected: refined.bias_corrected,
             rounding_optimised: refined.rounding_optimised,
             equalised: best.equalised,
-            kept_f32: kept_names(self.float, self.context.kept),
+            kept_f32: self.kept.clone(),
             weight_bits: four.map(|bits| bits.bits),
             group: four.and_then(|bits| bits.group),
             low_bit_layers: quantized.low_bits.len(),

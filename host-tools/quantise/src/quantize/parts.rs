@@ -5,6 +5,7 @@ use arenite::DType;
 use arenite::ops::binary::{BinaryOp, SpecialBinaryOp};
 use arenite::ops::pointwise::{Function, UnaryOp};
 
+use super::activations::Activations;
 use super::form::is_real;
 use crate::error::Result;
 use crate::graph::{Activation, Data, Graph, Node, Op, Tensor, TensorId, TensorKind, UnaryKind};
@@ -14,12 +15,13 @@ use crate::weights::Weights;
 ///
 /// # Errors
 /// Constants that cannot be read.
-pub(super) fn run(graph: &Graph, weights: &Weights) -> Result<Graph> {
+pub(super) fn run(graph: &Graph, weights: &Weights, activations: Activations) -> Result<Graph> {
     let roots = roots_that_divide(graph);
     let mut parts = Parts {
         out: graph.clone(),
         nodes: Vec::with_capacity(graph.nodes.len()),
         weights,
+        squares: activations == Activations::Int16,
     };
     for (index, node) in std::mem::take(&mut parts.out.nodes).into_iter().enumerate() {
         parts.take(node, roots[index])?;
@@ -62,6 +64,8 @@ struct Parts<'a> {
     out: Graph,
     nodes: Vec<Node>,
     weights: &'a Weights,
+    /// Squares are products: of int16 lines between values are not exact.
+    squares: bool,
 }
 
 impl Parts<'_> {
@@ -103,6 +107,14 @@ impl Parts<'_> {
             Op::SpecialBinary {
                 kind: SpecialBinaryOp::Keep,
             } => self.choice(node)?,
+            Op::Unary(UnaryKind::SQUARE) if self.squares => {
+                node.inputs = vec![node.inputs[0]; 2];
+                node.op = Op::Binary {
+                    kind: BinaryOp::Mul,
+                    activation: Activation::None,
+                };
+                self.nodes.push(node);
+            }
             Op::Unary(_) if root => self.nodes.push(Node {
                 op: Op::Unary(UnaryKind::RSQRT),
                 ..node

@@ -7,7 +7,7 @@ use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
 use arenite_host::quantize;
 use arenite_tests::{shared, skip};
-use ndarray::{ArrayD, IxDyn};
+use ndarray::{ArrayD, Axis, IxDyn};
 use serde_json::json;
 
 use crate::quantise::network::{Network, answers, calibrated};
@@ -184,31 +184,101 @@ fn as_advised(trace: &Path, folder: &Path, samples: &[ArrayD<f32>], warning: &st
     ModelFile::open(&options.output).expect("a model")
 }
 
-#[test]
-fn columns_of_unlike_units_are_told_and_the_advice_helps() {
-    let network = rows(8);
-    let mut other = Network::new(11, &[1, 8]);
+/// Samples of which every fourth column spans 1,500 times as much as the others, far from zero in places.
+fn unlike(shape: &[usize], seed: u64, count: usize) -> Vec<ArrayD<f32>> {
+    let mut other = Network::new(seed, shape);
     let mut sample = || {
-        let values: Vec<f32> = (0..8)
-            .map(|at| other.random() as f32 * if at % 4 == 1 { 3000.0 } else { 2.0 })
+        let value = |at: usize| match at % 4 {
+            1 => 3000.0 * other.random(),
+            2 => 1.5 * other.random() + 40.0,
+            _ => 2.0 * other.random(),
+        };
+        let values: Vec<f32> = (0..shape.iter().product())
+            .map(value)
+            .map(|value| value as f32)
             .collect();
-        array(&[1, 8], values.into_iter())
+        array(shape, values.into_iter())
     };
-    let samples: Vec<_> = (0..40).map(|_| sample()).collect();
-    let warnings = warned(&network, &samples);
+    (0..count).map(|_| sample()).collect()
+}
+
+#[test]
+fn columns_of_unlike_units_get_scales_of_their_own() {
+    // Weights are as large as their columns are small, as training makes them.
+    let mut network = rows(8);
+    network.each_weight(|weights| {
+        if weights.shape()[1] == 8 {
+            for (at, value) in weights.iter_mut().enumerate() {
+                *value /= if at % 4 == 1 { 1500.0 } else { 1.0 };
+                *value = f64::from(*value as f32);
+            }
+        }
+    });
+    let (samples, unseen) = (unlike(&[1, 8], 11, 40), unlike(&[1, 8], 12, 30));
+    let folder = tempfile::tempdir().expect("a folder");
+    let (packed, file) = network.packed(folder.path(), &samples, &[]).expect("packs");
     only(
-        &warnings,
+        &packed.warnings,
+        &["the columns of `x`", "inputs are f32", "--input-dtype int8"],
+    );
+    assert_eq!(file.view().expect("a view").inputs[0].dtype, DType::F32);
+    let own = decibels(&network, &file, &unseen);
+    // Asked for, they are no surprise.
+    let trace = network.write(folder.path());
+    let mut options = calibrated(&trace, folder.path(), &samples, &[]);
+    options.input_dtype = Some(DType::F32);
+    let packed = pack(&options, &mut |_, _, _| {}).expect("packs");
+    assert_eq!(packed.warnings, [] as [String; 0]);
+    assert_eq!(
+        packed.summary.quantization.expect("quantised").kept_f32,
+        [] as [String; 0]
+    );
+    let asked = ModelFile::open(&options.output).expect("a model");
+    assert_eq!(asked.bytes(), file.bytes());
+    // One scale where the caller gives integers.
+    options.input_dtype = Some(DType::I8);
+    let packed = pack(&options, &mut |_, _, _| {}).expect("packs");
+    only(
+        &packed.warnings[..1],
         &[
             "`x`",
             "6 of its 8 columns along axis 1",
             "(0, 2, 3, 4, 6, …)",
-            "--input-dtype f32",
+            "leave --input-dtype",
         ],
     );
+    let one = decibels(&network, &ModelFile::open(&options.output).expect("a model"), &unseen);
+    assert!(own > 30.0 && one < own - 15.0, "{own} dB, {one} dB of one scale");
+}
+
+#[test]
+fn sensors_of_unlike_units_get_scales_of_their_own() {
+    // Six sensors over time, zeros around them: their means stay.
+    let mut network = Network::new(7, &[1, 6, 1, 20]);
+    let y = network.conv2d("x", [5, 6, 1, 3], json!({"padding": [0, 0, 1, 1]}));
+    network.push("relu", &[&y], json!({}));
+    let units = [1.0, 0.02, 300.0, 1.0, 0.02, 300.0];
+    network.each_weight(|weights| {
+        for (mut of_sensor, unit) in weights.axis_iter_mut(Axis(1)).zip(units) {
+            of_sensor.mapv_inplace(|value| f64::from((value / unit) as f32));
+        }
+    });
+    let samples = |seed: u64, count: usize| -> Vec<ArrayD<f32>> {
+        let mut other = Network::new(seed, &[1]);
+        let mut sample = || {
+            array(
+                &[1, 6, 1, 20],
+                (0..120).map(|at| (units[at / 20] * other.random()) as f32),
+            )
+        };
+        (0..count).map(|_| sample()).collect()
+    };
+    let (samples, unseen) = (samples(3, 32), samples(4, 20));
     let folder = tempfile::tempdir().expect("a folder");
-    let trace = network.write(folder.path());
-    let file = as_advised(&trace, folder.path(), &samples, &warnings[0]);
-    assert!(decibels(&network, &file, &samples) > 30.0);
+    let (packed, file) = network.packed(folder.path(), &samples, &[]).expect("packs");
+    only(&packed.warnings, &["the columns of `x`"]);
+    let own = decibels(&network, &file, &unseen);
+    assert!(own > 30.0, "{own} dB");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod learning;
 mod refused;
 mod squared;
 mod steps;
+mod traced;
 
 use std::collections::BTreeMap;
 

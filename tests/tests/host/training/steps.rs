@@ -77,6 +77,47 @@ fn products(w: &Window2d, groups: usize, product: &mut dyn FnMut(usize, usize, u
     }
 }
 
+/// A locally connected layer's extents, and how many elements it has of each kind.
+struct Local {
+    batch: usize,
+    input: [usize; 3],
+    output: [usize; 3],
+    kernel: [usize; 2],
+    inputs: usize,
+    outputs: usize,
+    weights: usize,
+}
+
+impl Local {
+    fn new(batch: u16, input: [u16; 3], output: [u16; 3], kernel: [u16; 2]) -> Self {
+        let (batch, kernel) = (usize::from(batch), kernel.map(usize::from));
+        let [input, output] = [input, output].map(|extents| extents.map(usize::from));
+        let outputs: usize = output.iter().product();
+        Self {
+            batch,
+            input,
+            output,
+            kernel,
+            inputs: batch * input.iter().product::<usize>(),
+            outputs: batch * outputs,
+            weights: outputs * input[0] * kernel[0] * kernel[1],
+        }
+    }
+
+    /// Calls `product(output, input, weight)` with the indices of all products.
+    fn products(&self, product: &mut dyn FnMut(usize, usize, usize)) {
+        let ([c, h, w], [o, oh, ow], [kh, kw]) = (self.input, self.output, self.kernel);
+        for y in 0..self.batch * o * oh * ow {
+            let (ox, oy, filter, n) = (y % ow, y / ow % oh, y / ow / oh % o, y / ow / oh / o);
+            for tap in 0..c * kh * kw {
+                let (kx, ky, channel) = (tap % kw, tap / kw % kh, tap / kw / kh);
+                let x = ((n * c + channel) * h + oy + ky) * w + ox + kx;
+                product(y, x, ((filter * c * kh * kw + tap) * oh + oy) * ow + ox);
+            }
+        }
+    }
+}
+
 /// Returns the values that a step must write to its first operand, in f64, from its operands' contents before it; none for steps that inference has as well.
 fn expected(step: &Step, seen: &Seen<'_>) -> Option<(Slot, Vec<f64>)> {
     let size =
@@ -124,6 +165,38 @@ fn expected(step: &Step, seen: &Seen<'_>) -> Option<(Slot, Vec<f64>)> {
             };
             (op.weights, (0..outputs * inputs).map(after).collect())
         }
+        Step::LocallyConnectedInputGradF32(op) => {
+            let local = Local::new(op.batch, op.input_shape, op.output_shape(), op.kernel);
+            let (dy, w) = (
+                seen.floats(op.gradient, local.outputs),
+                seen.floats(op.weights, local.weights),
+            );
+            let gain = op.gain.map_or(1.0, |gain| seen.floats(gain, 1)[0]);
+            let mut dx = vec![0.0; local.inputs];
+            local.products(&mut |y, x, k| dx[x] += gain * dy[y] * w[k]);
+            (op.output, dx)
+        }
+        Step::LocallyConnectedWeightSgdF32(op) => {
+            let local = Local::new(op.batch, op.input_shape, op.output_shape(), op.kernel);
+            let (dy, x) = (
+                seen.floats(op.gradient, local.outputs),
+                seen.floats(op.input, local.inputs),
+            );
+            let gain = op.gain.map_or(1.0, |gain| seen.floats(gain, 1)[0]);
+            let (rate, mut w) = (seen.floats(op.rate, 1)[0], seen.floats(op.weights, local.weights));
+            local.products(&mut |y, i, k| w[k] -= rate * gain * dy[y] * x[i]);
+            (op.weights, w)
+        }
+        Step::LocallyConnectedGainGradF32(op) => {
+            let local = Local::new(op.batch, op.input_shape, op.output_shape(), op.kernel);
+            let (dy, x) = (
+                seen.floats(op.gradient, local.outputs),
+                seen.floats(op.input, local.inputs),
+            );
+            let (w, mut sum) = (seen.floats(op.weights, local.weights), 0.0);
+            local.products(&mut |y, i, k| sum += dy[y] * x[i] * w[k]);
+            (op.output, vec![sum])
+        }
         Step::BiasSgdF32(op) => {
             let [rows, channels] = [op.rows, op.channels].map(|n| n as usize);
             let (dy, rate) = (seen.floats(op.gradient, rows * channels), seen.floats(op.rate, 1)[0]);
@@ -161,6 +234,27 @@ fn expected(step: &Step, seen: &Seen<'_>) -> Option<(Slot, Vec<f64>)> {
             }
             (op.output, dx)
         }
+        Step::LrnGradF32(op) => {
+            let (channels, radius) = (op.channels as usize, usize::from(op.radius));
+            let count = op.pixels as usize * channels;
+            let (dy, x) = (seen.floats(op.gradient, count), seen.floats(op.input, count));
+            let [bias, alpha, beta] = [op.bias, op.alpha, op.beta].map(f64::from);
+            let near = |at: usize| {
+                (at / channels * channels..count)
+                    .take(channels)
+                    .filter(move |b| b.abs_diff(at) <= radius)
+            };
+            let scale = |at: usize| bias + alpha * near(at).map(|b| x[b] * x[b]).sum::<f64>();
+            // The derivative of every neighbour's result by this element.
+            let dx = |at: usize| -> f64 {
+                let of = |b: usize| {
+                    let own = if b == at { scale(b).powf(-beta) } else { 0.0 };
+                    dy[b] * (own - 2.0 * alpha * beta * x[b] * x[at] * scale(b).powf(-beta - 1.0))
+                };
+                near(at).map(of).sum()
+            };
+            (op.output, (0..count).map(dx).collect())
+        }
         Step::SoftmaxCrossEntropyF32(op) => {
             let [rows, classes] = [op.rows, op.classes].map(|n| n as usize);
             let x = seen.floats(op.logits, rows * classes);
@@ -178,34 +272,35 @@ fn expected(step: &Step, seen: &Seen<'_>) -> Option<(Slot, Vec<f64>)> {
     })
 }
 
+/// Runs a training step of a file's first state, each of whose backward steps is to be within 1e-5 of f64; how many there were, by their kernels.
+pub(super) fn each_step(file: &ModelFile, inputs: &[Vec<u8>]) -> BTreeMap<&'static str, usize> {
+    let (mut wanted, mut checked) = (None, BTreeMap::new());
+    let model = file.load().expect("loads");
+    stepped(&model, inputs, &initial(file), &mut |index, step, session, done| {
+        let seen = Seen(session);
+        if !done {
+            wanted = expected(step, &seen);
+            return;
+        }
+        let Some((slot, wanted)) = wanted.take() else { return };
+        let found = seen.floats(slot, wanted.len());
+        let error = arenite_host::compare::relative_f64(&found, &wanted);
+        assert!(error <= 1e-5, "step {index}, {}: {error:e}", step.kernel().name());
+        *checked.entry(step.kernel().name()).or_insert(0) += 1;
+    });
+    checked
+}
+
 /// Each backward step alone, from the run's own operands, within 1e-5 of f64.
 #[test]
 fn each_backward_step_is_right_by_itself() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, _) = digits("digits", folder.path(), Loss::CrossEntropy, &[]);
     let (images, labels) = (training_images(sideways), training_labels());
-    let state = initial(&file);
     let mut steps = 0;
     for sample in [0, 700, 1436] {
         let inputs = step_inputs(&images[sample], labels[sample], 0.5);
-        let mut wanted = None;
-        stepped(
-            &file.load().expect("loads"),
-            &inputs,
-            &state,
-            &mut |index, step, session, done| {
-                let seen = Seen(session);
-                if !done {
-                    wanted = expected(step, &seen);
-                    return;
-                }
-                let Some((slot, wanted)) = wanted.take() else { return };
-                let found = seen.floats(slot, wanted.len());
-                let error = arenite_host::compare::relative_f64(&found, &wanted);
-                assert!(error <= 1e-5, "step {index}, {}: {error:e}", step.kernel().name());
-                steps += 1;
-            },
-        );
+        steps += each_step(&file, &inputs).values().sum::<usize>();
     }
     assert!(steps >= 3 * 20, "{steps} steps");
 }

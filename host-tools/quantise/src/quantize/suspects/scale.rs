@@ -37,6 +37,10 @@ pub(in crate::quantize) struct Integers<'a> {
     pub(in crate::quantize) kept: &'a [bool],
     /// Whether inputs come in f32, and layers in f32 have them as they are.
     pub(in crate::quantize) float_inputs: bool,
+    /// Whether the caller has said that inputs are integers.
+    pub(in crate::quantize) integer_inputs: bool,
+    /// Inputs whose columns have scales of their own.
+    pub(in crate::quantize) by_column: &'a [TensorId],
 }
 
 impl Integers<'_> {
@@ -87,7 +91,7 @@ impl Columns {
     pub(super) fn lost(&self, graph: &Graph, input: TensorId, range: [f32; 2], of: &Integers<'_>) -> Option<String> {
         let step = step(range, of.activations);
         let readers = readers(graph, input);
-        if of.are_in_f32(graph, &readers) {
+        if of.are_in_f32(graph, &readers) || of.by_column.contains(&input) {
             return None;
         }
         let of_axis = |ends: &[[f32; 2]]| {
@@ -117,13 +121,17 @@ impl Columns {
         let name = &graph.tensor(input).name;
         let numbers: Vec<String> = lost.iter().take(LISTED).map(ToString::to_string).collect();
         let more = if lost.len() > LISTED { ", …" } else { "" };
+        let remedy = if of.integer_inputs {
+            "leave --input-dtype out, so that each column may have a scale of its own".into()
+        } else {
+            format!("give it in f32: {}", in_f32(&readers))
+        };
         Some(format!(
             "--calibrate: `{name}` has one scale, whose step is {step:.3}: {} of its {varying} columns along axis {axis} \
              span less than two steps ({}{more}) and are lost; divide \
-             each column by what it spans before the network is trained, or give it in f32: {}",
+             each column by what it spans before the network is trained, or {remedy}",
             lost.len(),
             numbers.join(", "),
-            in_f32(&readers),
         ))
     }
 }

@@ -5,7 +5,7 @@ use arenite::ops::arg_max::ArgMax;
 use arenite::ops::binary::{BinaryOp, SpecialBinaryOp};
 use arenite::ops::choose::Choose;
 use arenite::ops::compare::{Compare, Comparison};
-use arenite::ops::convert::{Convert, Rescale, SigmoidS16, Table};
+use arenite::ops::convert::{Convert, Rescale, SigmoidS16, Table, TableS16};
 use arenite::ops::elementwise::{BinaryF32, UnaryF32};
 use arenite::ops::gather::Gather;
 use arenite::ops::l2_norm::L2NormS8;
@@ -34,7 +34,11 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(
         }
         KernelId::LocallyConnectedS8 => return local::connected(random, base),
         KernelId::LrnS8 => return local::normalising(random, base),
-        KernelId::Table | KernelId::Resize | KernelId::SoftmaxInt | KernelId::LocallyConnectedF32 => {
+        KernelId::Table
+        | KernelId::TableS16
+        | KernelId::Resize
+        | KernelId::SoftmaxInt
+        | KernelId::LocallyConnectedF32 => {
             return with_constants(kernel, random, base);
         }
         KernelId::Detections => return Some(detections::step(random, base)),
@@ -408,6 +412,19 @@ fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(S
             let count = random.axis("count", 8000);
             (
                 Step::Table(Table {
+                    output,
+                    input,
+                    count,
+                    table: base,
+                }),
+                table,
+            )
+        }
+        KernelId::TableS16 => {
+            let table = (0..513).flat_map(|i: i16| (i * 50).to_le_bytes()).collect();
+            let count = random.axis("count", 8000);
+            (
+                Step::TableS16(TableS16 {
                     output,
                     input,
                     count,

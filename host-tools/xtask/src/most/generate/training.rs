@@ -3,7 +3,11 @@
 use arenite::ops::activation_grad::{Activated, ActivationGradF32};
 use arenite::ops::conv2d_train::{Conv2dInputGradF32, Conv2dWeightSgdF32, TrainedConv2dF32};
 use arenite::ops::linear_train::{BiasSgdF32, LinearInputGradF32, LinearWeightSgdF32};
+use arenite::ops::locally_connected_train::{
+    LocallyConnectedGainGradF32, LocallyConnectedInputGradF32, LocallyConnectedWeightSgdF32, TrainedLocallyConnectedF32,
+};
 use arenite::ops::loss::{SoftmaxCrossEntropyF32, SquaredErrorF32};
+use arenite::ops::lrn_grad::LrnGradF32;
 use arenite::ops::pool2d_train::{AvgPoolGradF32, MaxPoolGradF32, MaxPoolPositionsF32};
 use arenite::ops::window::Window2d;
 use arenite::{KernelId, Slot, Step};
@@ -28,6 +32,11 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, form: Form, base: u32)
         KernelId::MaxPoolPositionsF32 | KernelId::MaxPoolGradF32 | KernelId::AvgPoolGradF32 => {
             pool(kernel, random, constant)
         }
+        KernelId::TrainedLocallyConnectedF32
+        | KernelId::LocallyConnectedInputGradF32
+        | KernelId::LocallyConnectedWeightSgdF32
+        | KernelId::LocallyConnectedGainGradF32 => Some((locally_connected(kernel, random)?, Vec::new())),
+        KernelId::LrnGradF32 => Some((normalising(random), Vec::new())),
         KernelId::ActivationGradF32 | KernelId::SoftmaxCrossEntropyF32 | KernelId::SquaredErrorF32 => {
             Some(elements(kernel, random, constant))
         }
@@ -158,6 +167,86 @@ fn positions(window: &Window2d) -> Option<Vec<u8>> {
         }
     }
     Some(all)
+}
+
+fn locally_connected(kernel: KernelId, random: &mut Random) -> Option<Step> {
+    let slot = Slot::default();
+    let (window, [height, width]) = local::connected_extents(random, 8);
+    let weights = LocallyConnectedWeightSgdF32 {
+        weights: slot,
+        gradient: slot,
+        input: slot,
+        rate: slot,
+        gain: random.chance(2).then_some(slot),
+        batch: local::batch(random),
+        input_shape: [local::channels(random, "inputs"), height, width],
+        channels: local::channels(random, "outputs"),
+        kernel: window,
+    };
+    let LocallyConnectedWeightSgdF32 {
+        gain,
+        batch,
+        input_shape,
+        channels,
+        ..
+    } = weights;
+    let extents = weights.output_shape().into_iter().chain(window).chain([input_shape[0]]);
+    let count: u32 = extents.map(u32::from).product();
+    (count <= local::most(random, 12 << 10)).then_some(())?;
+    Some(match kernel {
+        KernelId::TrainedLocallyConnectedF32 => Step::TrainedLocallyConnectedF32(TrainedLocallyConnectedF32 {
+            output: slot,
+            input: slot,
+            weights: slot,
+            bias: Some(slot),
+            gain,
+            batch,
+            input_shape,
+            channels,
+            kernel: window,
+            clamp: [0.0, f32::INFINITY],
+        }),
+        KernelId::LocallyConnectedInputGradF32 => Step::LocallyConnectedInputGradF32(LocallyConnectedInputGradF32 {
+            output: slot,
+            gradient: slot,
+            weights: slot,
+            gain,
+            batch,
+            input_shape,
+            channels,
+            kernel: window,
+        }),
+        KernelId::LocallyConnectedGainGradF32 => Step::LocallyConnectedGainGradF32(LocallyConnectedGainGradF32 {
+            output: slot,
+            gradient: slot,
+            input: slot,
+            weights: slot,
+            batch,
+            input_shape,
+            channels,
+            kernel: window,
+        }),
+        _ => Step::LocallyConnectedWeightSgdF32(weights),
+    })
+}
+
+fn normalising(random: &mut Random) -> Step {
+    let slot = Slot::default();
+    Step::LrnGradF32(LrnGradF32 {
+        output: slot,
+        gradient: slot,
+        input: slot,
+        scratch: slot,
+        pixels: random.axis("pixels", 60),
+        channels: random.axis("channels", 64),
+        radius: {
+            let radius = random.between(0, 4);
+            random.extent("radius", radius) as u16
+        },
+        bias: 1.0,
+        alpha: 0.0001,
+        beta: random.one_of(&[0.75, 0.75, 0.5]),
+    })
 }
 
 fn elements(kernel: KernelId, random: &mut Random, constant: Slot) -> (Step, Vec<u8>) {
