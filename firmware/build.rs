@@ -116,13 +116,16 @@ fn main() {
     println!("cargo:rustc-link-arg-bins=--nmagic");
 }
 
-/// Where the flash is small and models have a memory of their own, what tests alone call (`testkit`) lies there, and what trains: with them all kernels
-/// together are larger than the flash.
+/// Sections of what tests alone call, of what checks steps at load, and of what trains.
+const BESIDE: &str = "*(.text.*7arenite7testkit*) *(.text.*7kernels9reference*) *(.text.*7kernels5table5check*) \
+     *(.text.*_train*) *(.text.*_grad*) *(.text.*batch_norm*) *(.text.*8portable4loss*)";
+
+/// Where the flash is small and models have a memory of their own, these lie there: with them all kernels together are larger than the flash.
 fn beside(board: &Board) -> String {
     match board.extra {
         Some(extra) if board.flash.size < 1 << 20 => format!(
-            "MEMORY {{ EXTRA : ORIGIN = {:#x}, LENGTH = {} }}\nSECTIONS {{ .testkit : {{ *(.text.*7arenite7testkit*) *(.text.*_train*) }} > EXTRA }}\n",
-            extra.start, extra.size
+            "MEMORY {{ EXTRA : ORIGIN = {:#x}, LENGTH = {} }}\nSECTIONS {{ .testkit : {{ {} }} > EXTRA }}\n",
+            extra.start, extra.size, BESIDE
         ),
         _ => String::new(),
     }

@@ -7,11 +7,14 @@ writes into `tests/models/training` the loss of each of the 1,437 steps of one p
 500 steps on mirrored images (`mirrored.fc2.npy`). Batch 1, plain gradient descent, cross-entropy, images in the order of
 `numpy.random.default_rng(0).permutation`. The other network, `branches`, has what digits lacks: grouped and depthwise convolutions, overlapping windows,
 averages over padding, sums, concatenation, tanh, logistic; it is traced there at batch 2 with its gradients in f64 (`branches.gradients.npy`).
+`residual` of the digits, whose batch norms take the statistics of a batch of 8, has its loss and gradients there (`residual.gradients.npy`, f64, parameters in
+the order of their names), and the moving statistics behind the step (`residual.statistics.npy`, f64, mean and variance of each in the network's order).
 """
 
 from __future__ import annotations
 
 import copy
+import sys
 from pathlib import Path
 
 import arenite_trace
@@ -98,10 +101,32 @@ def branches() -> None:
     print(f"branches: {sum(len(g) for g in gradients)} parameters, loss {loss.item():.4f}")
 
 
+def residual() -> None:
+    sys.path.insert(0, str(DIGITS))
+    from train import Residual
+
+    module = Residual().double()
+    weights = load_file(DIGITS / "residual.safetensors")
+    state = module.state_dict()
+    module.load_state_dict({name: torch.from_numpy(weights[name]) if name in weights else state[name] for name in state})
+    module.train()
+    module.dropout.eval()
+    images = torch.from_numpy(np.load(DIGITS / "train_images.npy")[:8].astype(np.float64) / 16)
+    labels = torch.from_numpy(np.load(DIGITS / "train_labels.npy")[:8].astype(np.int64))
+    loss = nn.functional.cross_entropy(module.logits(images), labels)
+    names = sorted(name for name, _ in module.named_parameters())
+    gradients = torch.autograd.grad(loss, [module.get_parameter(name) for name in names])
+    np.save(OUT / "residual.gradients.npy", np.concatenate([[loss.item()], *(g.numpy().ravel() for g in gradients)]))
+    norms = [module.bn, module.block1.bn1, module.block1.bn2, module.block2.bn1, module.block2.bn2]
+    np.save(OUT / "residual.statistics.npy", np.concatenate([s.numpy() for n in norms for s in (n.running_mean, n.running_var)]))
+    print(f"residual: {sum(g.numel() for g in gradients)} parameters, loss {loss.item():.4f}")
+
+
 def main() -> None:
     torch.set_num_threads(1)
     OUT.mkdir(exist_ok=True)
     branches()
+    residual()
     images = np.load(DIGITS / "train_images.npy").astype(np.float32) / 16
     np.save(OUT / "order.npy", np.random.default_rng(0).permutation(len(images)).astype(np.int16))
 

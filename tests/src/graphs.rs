@@ -98,7 +98,7 @@ fn operator(op: &Op, operands: &[&Values], shape: &[usize]) -> Values {
         Op::Unary(kind) if *kind == UnaryKind::EXP => x.mapv(f64::exp),
         Op::Unary(kind) if *kind == HARD_SIGMOID => x.mapv(|v| (v / 6.0 + 0.5).clamp(0.0, 1.0)),
         Op::Affine => x * operands[1] + operands[2],
-        Op::BatchNorm { axis, epsilon } => {
+        Op::BatchNorm { axis, epsilon, .. } => {
             let mut result = x.clone();
             for (channel, mut lane) in result.axis_iter_mut(Axis(*axis)).enumerate() {
                 let [gamma, beta, mean, variance] = [1, 2, 3, 4].map(|i| operands[i][[channel]]);

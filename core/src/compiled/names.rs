@@ -4,6 +4,7 @@ pub use crate::arena::Slot;
 pub use crate::ops::activation_grad::*;
 pub use crate::ops::arg_max::*;
 pub use crate::ops::attention::*;
+pub use crate::ops::batch_norm::*;
 pub use crate::ops::binary::*;
 pub use crate::ops::choose::*;
 pub use crate::ops::compare::*;

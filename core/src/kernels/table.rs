@@ -572,6 +572,9 @@ macro_rules! kernels {
             155 LocallyConnectedInputGradF32 Scalar portable::locally_connected_train::InputGrad;
             156 LocallyConnectedWeightSgdF32 Scalar portable::locally_connected_train::WeightSgd;
             157 LocallyConnectedGainGradF32 Scalar portable::locally_connected_train::GainGrad;
+            158 BatchNormF32 Scalar portable::batch_norm::F32;
+            159 BatchStatisticsF32 Scalar portable::batch_norm::Statistics;
+            161 BatchNormGradF32 Scalar portable::batch_norm::Grad;
             // Tried before the next one, where flash may be spent.
             71 IntWinogradConv2dS8 Int packed::conv2d_s8_winograd::S8;
             48 IntConv2dS8 Int packed::conv2d_s8::S8;

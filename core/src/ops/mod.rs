@@ -6,6 +6,7 @@
 pub mod activation_grad;
 pub mod arg_max;
 pub mod attention;
+pub mod batch_norm;
 pub mod binary;
 pub mod choose;
 pub mod compare;

@@ -172,7 +172,7 @@ impl Alike {
 }
 
 /// The most operands of a case that hold something before it.
-const READ: usize = 4;
+const READ: usize = 5;
 
 /// Values of a case's operands, and expectations of its outputs.
 #[derive(Debug, Clone, Copy)]

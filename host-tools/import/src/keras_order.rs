@@ -16,6 +16,7 @@ use super::assume::Assumptions;
 use super::build::{self, Builder, NewNode, Weights, line};
 use super::imported::{ImportOptions, Imported};
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::train::KERAS_MOMENTUM;
 use crate::graph::{
     Activation, BinaryOp, Conv2dAttrs, Layout, Op, Padding2d, PoolAttrs, ReduceKind, TensorId, UnaryKind,
 };
@@ -374,7 +375,12 @@ impl Work<'_, '_> {
                     );
                 }
                 let epsilon = self.epsilon;
-                Op::BatchNorm { axis: 3, epsilon }
+                Op::BatchNorm {
+                    axis: 3,
+                    epsilon,
+                    momentum: KERAS_MOMENTUM,
+                    trained: false,
+                }
             }
             Step::Relu => Op::Unary(UnaryKind::Relu),
             Step::Add => {

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::back;
 use super::dump::Dump;
 use super::finish;
+use super::norms;
 use super::options::{Options, Progress};
 use crate::channels::{self, Removed};
 use crate::describe;
@@ -55,7 +56,8 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     // Read once: a pipe has nothing to give a second time.
     let content = import::read(&options.input)?;
     let name = files::paths::shown(&options.input);
-    let (dialect, imported) = import::import_content(&name, &content, options.dialect.as_deref(), &options.import)?;
+    let (asked, momentum) = norms::asked(options)?;
+    let (dialect, imported) = import::import_content(&name, &content, options.dialect.as_deref(), &asked)?;
     if let Some(spec) = &options.weights {
         import::refuse_weights(spec, dialect).map_err(|e| e.in_file(&options.input))?;
     }
@@ -138,6 +140,8 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
             passes::run_before_quantising
         }
     };
+    let momentum = norms::keep(&mut graph, options, momentum).map_err(at_input)?;
+    summary.assumptions.extend(momentum);
     let in_pairs = in_pairs && quantizing.is_none();
     if in_pairs {
         pairs::arrange(&mut graph);

@@ -9,6 +9,7 @@ mod cuts;
 pub mod dump;
 mod finish;
 pub mod front;
+mod norms;
 mod options;
 mod shares;
 mod stream;

@@ -76,6 +76,9 @@ macro_rules! weight {
             KernelId::BiasSgdF32 | KernelId::MaxPoolPositionsF32 => 45,
             KernelId::Conv2dInputGradF32
             | KernelId::Conv2dWeightSgdF32
+            | KernelId::BatchNormF32
+            | KernelId::BatchNormGradF32
+            | KernelId::BatchStatisticsF32
             | KernelId::LinearInputGradF32
             | KernelId::LinearWeightSgdF32
             | KernelId::LocallyConnectedGainGradF32

@@ -18,6 +18,8 @@ impl Kernel for F32 {
         matches!(index, 1 | 2).then_some(0)
     }
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &ActivationGradF32, mem: &Mem<'_>) -> Option<()> {
         let output = mem.dst::<f32>(op.output, op.count)?;
         let gradient = mem.src::<f32>(op.gradient, op.count)?;

@@ -35,6 +35,8 @@ pub struct GainGrad;
 impl Kernel for Forward {
     type Op = TrainedLocallyConnectedF32;
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &TrainedLocallyConnectedF32, mem: &Mem<'_>) -> Option<()> {
         let shape = op.shape();
         let output = mem.dst::<f32>(op.output, shape.output_len()?)?;
@@ -84,6 +86,8 @@ impl Candidate for Forward {}
 impl Kernel for InputGrad {
     type Op = LocallyConnectedInputGradF32;
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &LocallyConnectedInputGradF32, mem: &Mem<'_>) -> Option<()> {
         let shape = op.shape();
         let output = mem.dst::<f32>(op.output, shape.input_len()?)?;
@@ -127,6 +131,8 @@ impl Candidate for InputGrad {}
 impl Kernel for WeightSgd {
     type Op = LocallyConnectedWeightSgdF32;
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &LocallyConnectedWeightSgdF32, mem: &Mem<'_>) -> Option<()> {
         let shape = op.shape();
         let weights = mem.dst::<f32>(op.weights, shape.weights_len()?)?;
@@ -185,6 +191,8 @@ impl Candidate for WeightSgd {}
 impl Kernel for GainGrad {
     type Op = LocallyConnectedGainGradF32;
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &LocallyConnectedGainGradF32, mem: &Mem<'_>) -> Option<()> {
         let shape = op.shape();
         let output = mem.dst::<f32>(op.output, 1)?;

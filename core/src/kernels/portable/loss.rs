@@ -24,6 +24,8 @@ impl Kernel for SoftmaxCrossEntropy {
         (index == 3).then_some(0)
     }
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &SoftmaxCrossEntropyF32, mem: &Mem<'_>) -> Option<()> {
         let all = product(op.rows, op.classes)?;
         let output = mem.dst::<f32>(op.output, all)?;
@@ -74,6 +76,8 @@ impl Kernel for SquaredError {
         (index == 2 || (index == 3 && op.target.is_some())).then_some(0)
     }
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &SquaredErrorF32, mem: &Mem<'_>) -> Option<()> {
         let output = mem.dst::<f32>(op.output, op.count)?;
         let input = mem.src::<f32>(op.input, op.count)?;

@@ -32,6 +32,8 @@ impl Kernel for F32 {
         (index == 1).then_some(0)
     }
 
+    // Under its own name, so that a program can place it in another memory than its flash.
+    #[cfg_attr(kernel_isa = "mve", inline(never))]
     fn run(op: &LrnGradF32, mem: &Mem<'_>) -> Option<()> {
         let len = product(op.pixels, op.channels)?;
         let output = mem.dst::<f32>(op.output, len)?;

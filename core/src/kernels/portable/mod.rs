@@ -7,6 +7,7 @@
 pub mod activation_grad;
 pub mod arg_max;
 pub mod attention;
+pub mod batch_norm;
 pub mod compare;
 pub mod conv2d;
 pub mod conv2d_s16;

@@ -9,6 +9,7 @@ pub(crate) mod activation_grad;
 pub(crate) mod add_s8_linear;
 pub(crate) mod arg_max;
 pub(crate) mod attention;
+pub(crate) mod batch_norm;
 pub(crate) mod compare;
 pub(crate) mod conv2d;
 pub(crate) mod conv2d_train;

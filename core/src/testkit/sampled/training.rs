@@ -4,6 +4,7 @@ use crate::arena::Slot;
 use crate::kernels::reference;
 use crate::kernels::table::KernelId;
 use crate::ops::activation_grad::{Activated, ActivationGradF32};
+use crate::ops::batch_norm::{BatchNormF32, BatchNormGradF32, BatchStatisticsF32};
 use crate::ops::conv2d_train::{Conv2dInputGradF32, Conv2dWeightSgdF32, TrainedConv2dF32};
 use crate::ops::linear_train::{BiasSgdF32, LinearInputGradF32, LinearWeightSgdF32};
 use crate::ops::locally_connected_train::{
@@ -359,6 +360,77 @@ impl Generated for LrnGradF32 {
 
     fn reference(_: KernelId) -> Reference<Self> {
         reference::lrn_grad::f32
+    }
+}
+
+/// A variance is not negative, and a gain near one.
+const STATISTICS: [Numbers; 2] = [Numbers::Floats(1.0), Numbers::Positive(2.0)];
+
+impl Generated for BatchNormF32 {
+    fn generate(draw: &mut Draw<'_>) -> Option<(Self, Data)> {
+        let op = BatchNormF32 {
+            output: Slot::default(),
+            input: Slot::default(),
+            gain: Slot::default(),
+            shift: Slot::default(),
+            mean: Slot::default(),
+            variance: Slot::default(),
+            scratch: Slot::default(),
+            rows: draw.extent(30),
+            channels: draw.extent(20),
+            epsilon: draw.pick(&[1e-5, 1e-3, 0.1])?,
+        };
+        let [any, positive] = STATISTICS;
+        Some((op, near(draw).of(&[Numbers::Floats(2.0), any, any, any, positive])))
+    }
+
+    fn reference(_: KernelId) -> Reference<Self> {
+        reference::batch_norm::f32
+    }
+}
+
+impl Generated for BatchStatisticsF32 {
+    fn generate(draw: &mut Draw<'_>) -> Option<(Self, Data)> {
+        let op = BatchStatisticsF32 {
+            mean: Slot::default(),
+            variance: Slot::default(),
+            moving_mean: Slot::default(),
+            moving_variance: Slot::default(),
+            input: Slot::default(),
+            rows: draw.extent(80),
+            channels: draw.extent(20),
+            momentum: draw.pick(&[0.9, 0.99, 0.0])?,
+        };
+        Some((op, near(draw)))
+    }
+
+    fn reference(_: KernelId) -> Reference<Self> {
+        reference::batch_norm::statistics
+    }
+}
+
+impl Generated for BatchNormGradF32 {
+    fn generate(draw: &mut Draw<'_>) -> Option<(Self, Data)> {
+        let op = BatchNormGradF32 {
+            output: Slot::default(),
+            gain_gradient: Slot::default(),
+            shift_gradient: Slot::default(),
+            gradient: Slot::default(),
+            input: Slot::default(),
+            gain: Slot::default(),
+            mean: Slot::default(),
+            variance: Slot::default(),
+            scratch: Slot::default(),
+            rows: draw.extent(80),
+            channels: draw.extent(20),
+            epsilon: draw.pick(&[1e-3, 1e-2, 0.1])?,
+        };
+        let [any, positive] = STATISTICS;
+        Some((op, near(draw).of(&[any, any, any, any, positive])))
+    }
+
+    fn reference(_: KernelId) -> Reference<Self> {
+        reference::batch_norm::grad
     }
 }
 

@@ -43,6 +43,19 @@ pub(super) fn counts(step: &Step) -> Option<[Counts; 3]> {
                 &[("rows", rows), ("sums of sums", block(rows, ROW))],
             )
         }
+        Step::BatchNormF32(op) => grid(&[("rows", op.rows.into())], &[("channels", op.channels.into())], &[]),
+        Step::BatchStatisticsF32(op) => {
+            let [eights, single] = blocks("eights", "single channels", op.channels, 8);
+            grid(&of_batch(op.rows), &[eights, single], &[])
+        }
+        Step::BatchNormGradF32(op) => {
+            let [eights, single] = blocks("eights", "single channels", op.channels, 8);
+            grid(
+                &of_batch(op.rows),
+                &[eights, single, ("channels", op.channels.into())],
+                &[],
+            )
+        }
         Step::TrainedLocallyConnectedF32(op) => local(op.batch, op.input_shape, op.output_shape(), op.kernel),
         Step::LocallyConnectedGainGradF32(op) => local(op.batch, op.input_shape, op.output_shape(), op.kernel),
         Step::LocallyConnectedInputGradF32(op) => {
@@ -99,6 +112,12 @@ pub(super) fn counts(step: &Step) -> Option<[Counts; 3]> {
         }
         _ => return None,
     })
+}
+
+/// Rows of a batch, and sums that are terms.
+fn of_batch(rows: u32) -> [(&'static str, f64); 2] {
+    let rows = f64::from(rows);
+    [("rows", rows), ("sums of sums", block(rows, ROW))]
 }
 
 /// Row by row of the output, eight columns at a time, through all taps.

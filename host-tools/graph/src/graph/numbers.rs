@@ -46,7 +46,9 @@ fn parameters(op: &Op) -> Vec<(&'static str, f32, Range)> {
             vec![("the lower bound", *min, Bound), ("the upper bound", *max, Bound)]
         }
         Op::Unary(UnaryKind::LeakyRelu { alpha }) => vec![("the slope (alpha)", *alpha, Finite)],
-        Op::BatchNorm { epsilon, .. } => vec![("epsilon", *epsilon, NotNegative)],
+        Op::BatchNorm { epsilon, momentum, .. } => {
+            vec![("epsilon", *epsilon, NotNegative), ("momentum", *momentum, NotNegative)]
+        }
         Op::Lrn { bias, alpha, beta, .. } => vec![
             ("bias", *bias, Finite),
             ("alpha", *alpha, Finite),
@@ -86,10 +88,18 @@ pub(super) fn check(op: &Op) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::train::MOMENTUM;
 
     #[test]
     fn numbers_outside_their_range_are_named() {
-        let batch_norm = |epsilon| check(&Op::BatchNorm { axis: 1, epsilon });
+        let batch_norm = |epsilon| {
+            check(&Op::BatchNorm {
+                axis: 1,
+                epsilon,
+                momentum: MOMENTUM,
+                trained: false,
+            })
+        };
         assert!(batch_norm(0.0).is_ok() && batch_norm(f32::MAX).is_ok());
         for epsilon in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1e-9] {
             let text = batch_norm(epsilon).expect_err("no epsilon").to_string();

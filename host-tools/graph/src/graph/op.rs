@@ -185,6 +185,10 @@ pub enum Op {
         axis: usize,
         /// Added to the variance.
         epsilon: f32,
+        /// Share that the moving statistics keep in a training step.
+        momentum: f32,
+        /// Whether gain or shift are trained: it stays an operator, and its statistics are the batch's in a training step.
+        trained: bool,
     },
     /// in 0: x. y = x / (bias + alpha * sum of x^2 over 2 * radius + 1 channels)^beta (Krizhevsky et al. 2012; alpha is not divided
     /// by the window).

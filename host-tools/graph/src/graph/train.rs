@@ -4,6 +4,12 @@ pub use arenite::ops::activation_grad::Activated;
 
 use super::attrs::{Conv2dAttrs, PoolAttrs};
 
+/// Share that a batch norm's moving statistics keep in a step where the network does not say, as PyTorch and ONNX have it.
+pub const MOMENTUM: f32 = 0.9;
+
+/// The same of Keras.
+pub const KERAS_MOMENTUM: f32 = 0.99;
+
 /// An operator of training. Semantics are those of the operator of the same name in `core/src/ops`. A gradient is one of the loss, before a fused activation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Train {
@@ -21,6 +27,17 @@ pub enum Train {
         radius: usize,
         /// Constant term, factor of the sum of squares, exponent.
         values: [f32; 3],
+    },
+    /// in 0: activations, channels innermost; in 1, 2: moving mean and variance `[channels]`, updated. out 0, 1: mean and variance of the batch.
+    BatchStatistics {
+        /// Share that the moving ones keep.
+        momentum: f32,
+    },
+    /// in 0: gradient of a batch norm's output, channels innermost; in 1: its input; in 2: gain; in 3, 4: mean and variance of the batch. out 0: gradient of
+    /// its input; out 1, 2: gradients of gain and shift `[channels]`.
+    BatchNormGrad {
+        /// Added to the variance.
+        epsilon: f32,
     },
     /// in 0: gradient of a convolution's output; in 1: weights OHWI. out 0: gradient of its input.
     Conv2dInputGrad(Conv2dAttrs),

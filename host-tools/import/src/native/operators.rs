@@ -9,6 +9,7 @@ use super::trace::{Operator, origin};
 use super::work::Work;
 use crate::build::{NewNode, Weights};
 use crate::error::{Error, Result};
+use crate::graph::train::MOMENTUM;
 use crate::graph::{Activation, BinaryOp, DType, Data, Op, ReduceKind, Tensor, TensorId, UnaryKind};
 
 impl<'a> Work<'_, 'a, '_> {
@@ -199,7 +200,13 @@ impl<'a> Work<'_, 'a, '_> {
             inputs.push(id);
         }
         let epsilon = o.number("eps")?;
-        self.node(o, Op::BatchNorm { axis, epsilon }, &inputs)
+        let op = Op::BatchNorm {
+            axis,
+            epsilon,
+            momentum: MOMENTUM,
+            trained: false,
+        };
+        self.node(o, op, &inputs)
     }
 
     fn along_axis(&mut self, o: &Operator<'_>) -> Result<(TensorId, usize)> {

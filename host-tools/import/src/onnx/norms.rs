@@ -3,6 +3,8 @@
 use super::importer::{Importer, Value, View};
 use super::movement::axis_of;
 use crate::error::{Error, Result};
+use crate::graph::numbers::Range;
+use crate::graph::train::MOMENTUM;
 use crate::graph::{BinaryOp, Op, ReduceKind, UnaryKind};
 use arenite::ops::pointwise::{Function, UnaryOp};
 
@@ -28,7 +30,13 @@ impl<'a> Importer<'_, 'a> {
         }
         let y = if operands[1..].iter().all(|v| matches!(v, Value::Array(_))) {
             let ids: Vec<_> = operands.iter().map(|v| self.real(v)).collect::<Result<_>>()?;
-            Value::Tensor(self.emit(Op::BatchNorm { axis: 1, epsilon }, &ids)?)
+            let op = Op::BatchNorm {
+                axis: 1,
+                epsilon,
+                momentum: view.number("momentum", MOMENTUM, Range::NotNegative)?,
+                trained: false,
+            };
+            Value::Tensor(self.emit(op, &ids)?)
         } else {
             let mut wide = Vec::new();
             for value in &operands[1..] {

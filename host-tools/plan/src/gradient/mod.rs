@@ -12,10 +12,10 @@ mod rules;
 use std::collections::BTreeSet;
 
 pub use loss::Loss;
-pub use parameters::Parameter;
+pub use parameters::{Parameter, keep_batch_norms};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{Graph, TensorId, TensorKind, check};
+use crate::graph::{Graph, Op, TensorId, TensorKind, check};
 use crate::passes;
 use reverse::Reverse;
 
@@ -51,6 +51,20 @@ pub fn differentiate(graph: Graph, request: &Request) -> Result<Trained> {
     let mut inference = graph;
     for parameter in &parameters {
         let tensor = inference.tensor_mut(parameter.tensor);
+        if let TensorKind::Const(data) = &tensor.kind {
+            tensor.kind = TensorKind::State(data.clone());
+        }
+    }
+    // Moving statistics follow the batches.
+    let norms = inference
+        .nodes
+        .iter()
+        .filter(|node| matches!(node.op, Op::BatchNorm { .. }));
+    let moving: Vec<TensorId> = norms
+        .flat_map(|node| node.inputs[3..].iter().copied().flatten())
+        .collect();
+    for id in moving {
+        let tensor = inference.tensor_mut(id);
         if let TensorKind::Const(data) = &tensor.kind {
             tensor.kind = TensorKind::State(data.clone());
         }

@@ -50,7 +50,7 @@ pub fn chosen(graph: &Graph, patterns: &[String]) -> Result<Vec<Parameter>> {
     if !refused.is_empty() {
         return Err(Error::unsupported(format!("--train of {}", refused.join("; ")))
             .expected("f32 parameters of one layer, as the network has them")
-            .help("--trainable PATTERN leaves the others as they are"));
+            .help("--trainable PATTERN leaves the others as they are; one that takes a batch norm's gain or shift as well keeps it out of its layer"));
     }
     Ok(found.into_iter().map(|(parameter, _)| parameter).collect())
 }
@@ -89,9 +89,9 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 fn all(graph: &Graph) -> Vec<(Parameter, usize)> {
     let mut order = Vec::new();
     let mut layers: BTreeMap<TensorId, usize> = BTreeMap::new();
-    for node in graph.nodes.iter().filter(|node| has_weights(&node.op)) {
+    for node in graph.nodes.iter().filter(|node| has_parameters(&node.op)) {
         for (index, bias) in [(1, false), (2, true), (3, false)] {
-            // Of a convolution it is a sum that was fused into it.
+            // Of a convolution it is a sum that was fused into it, of a batch norm its moving mean.
             if index == 3 && !matches!(node.op, Op::LocallyConnected2d { .. }) {
                 continue;
             }
@@ -161,9 +161,40 @@ fn is_moved(expr: &Expr) -> bool {
     }
 }
 
-/// Whether it is a layer whose operands 1 and 2 are weights and bias; operand 3 of a locally connected one is its gain.
-fn has_weights(op: &Op) -> bool {
-    matches!(op, Op::Conv2d(_) | Op::Linear { .. } | Op::LocallyConnected2d { .. })
+/// Whether it is a layer whose operands 1 and 2 are weights and bias, or gain and shift; operand 3 of a locally connected one is its gain.
+fn has_parameters(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Conv2d(_) | Op::Linear { .. } | Op::LocallyConnected2d { .. } | Op::BatchNorm { trained: true, .. }
+    )
+}
+
+/// Batch norms of which gain or shift will be trained stay operators, with the momentum that is `given` or their own; returns it where there are any. The
+/// others are folded into the layers beside them. A pass ahead of all that fold.
+pub fn keep_batch_norms(graph: &mut Graph, patterns: &[String], given: Option<f32>) -> Option<f32> {
+    let mut found = None;
+    for index in 0..graph.nodes.len() {
+        let own = |operand: usize, bias: bool| {
+            let tensor = graph.nodes[index].inputs.get(operand).copied().flatten()?;
+            let name = keys(graph, tensor).join(" and ");
+            Some(Parameter { tensor, name, bias })
+        };
+        let trained = [own(1, false), own(2, true)]
+            .into_iter()
+            .flatten()
+            .any(|parameter| patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, &parameter)));
+        if let Op::BatchNorm {
+            trained: kept,
+            momentum,
+            ..
+        } = &mut graph.nodes[index].op
+        {
+            *kept = trained;
+            *momentum = given.unwrap_or(*momentum);
+            found = found.or(trained.then_some(*momentum));
+        }
+    }
+    found
 }
 
 /// Whether a constant holds a parameter of the network, and is not made by an import: the matrix of a resize is nothing to learn.

@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use super::loss::{self, Loss};
 use crate::error::{Error, Result};
 use crate::graph::train::{Activated, Train, classes};
-use crate::graph::{Activation, BinaryOp, DType, Graph, Node, Op, Origin, Role, Tensor, TensorId, TensorKind};
+use crate::graph::{
+    Activation, BinaryOp, DType, Graph, Node, Op, Origin, Role, Tensor, TensorId, TensorKind, UnaryKind,
+};
 
 /// A reverse-mode pass under way.
 pub(super) struct Reverse<'g> {
@@ -18,6 +20,8 @@ pub(super) struct Reverse<'g> {
     activated: HashMap<TensorId, Activation>,
     /// Positions of maxima, by the pooling's output.
     positions: HashMap<TensorId, TensorId>,
+    /// Mean and variance of the batch, by the batch norm's output.
+    statistics: HashMap<TensorId, [TensorId; 2]>,
     /// Gradients whose sum is that of a tensor.
     parts: HashMap<TensorId, Vec<TensorId>>,
     /// Tensors whose gradient has gone through their activation already.
@@ -45,6 +49,7 @@ impl<'g> Reverse<'g> {
             readers,
             activated,
             positions: HashMap::new(),
+            statistics: HashMap::new(),
             parts: HashMap::new(),
             masked: HashSet::new(),
             rate,
@@ -52,7 +57,8 @@ impl<'g> Reverse<'g> {
         }
     }
 
-    /// The nodes of inference; maxima of them keep their positions from now on, where a gradient goes through them.
+    /// The nodes of inference; maxima of them keep their positions from now on, where a gradient goes through them, and batch norms that are trained take the
+    /// statistics of the batch.
     pub(super) fn forward(&mut self) -> Vec<Node> {
         let nodes = self.graph.nodes.clone();
         for (index, node) in nodes.iter().enumerate() {
@@ -70,7 +76,40 @@ impl<'g> Reverse<'g> {
             node.outputs.push(kept);
             self.positions.insert(y, kept);
         }
+        for node in std::mem::take(&mut self.graph.nodes) {
+            let node = self.by_its_batch(node);
+            self.graph.nodes.push(node);
+        }
         nodes
+    }
+
+    /// A batch norm that is trained reads the statistics of its batch, which a node in front of it computes; other nodes are as they are.
+    fn by_its_batch(&mut self, mut node: Node) -> Node {
+        let (
+            &Op::BatchNorm {
+                momentum,
+                trained: true,
+                ..
+            },
+            &[Some(x), _, _, Some(mean), Some(variance)],
+            &[y],
+        ) = (&node.op, &node.inputs[..], &node.outputs[..])
+        else {
+            return node;
+        };
+        let mut of_batch = |moving: TensorId| {
+            let tensor = self.graph.tensor(moving);
+            let (name, shape) = (format!("{} of the batch", tensor.name), tensor.shape.clone());
+            self.graph.add_tensor(Tensor::activation(name, &shape, DType::F32))
+        };
+        let batch = [mean, variance].map(&mut of_batch);
+        let name = format!("{}.statistics", node.name);
+        let operands = [x, mean, variance].map(Some).to_vec();
+        let op = Op::Train(Train::BatchStatistics { momentum });
+        self.node(&name, op, operands, batch.to_vec());
+        [node.inputs[3], node.inputs[4]] = batch.map(Some);
+        self.statistics.insert(y, batch);
+        node
     }
 
     /// Adds the loss: its inputs and outputs become those of a training step.
@@ -168,6 +207,12 @@ impl<'g> Reverse<'g> {
     pub(super) fn positions(&self, output: TensorId) -> Result<TensorId> {
         let none = || Error::internal("a pooling without positions");
         self.positions.get(&output).copied().ok_or_else(none)
+    }
+
+    /// Mean and variance of a batch norm's batch.
+    pub(super) fn statistics(&self, output: TensorId) -> Result<[TensorId; 2]> {
+        let none = || Error::internal("a batch norm without statistics");
+        self.statistics.get(&output).copied().ok_or_else(none)
     }
 
     /// The gradient of a node's result, summed over all that read it, and back through the activation that the node ends with; none where nothing wants it.
@@ -269,7 +314,7 @@ pub(super) fn input(node: &Node, index: usize) -> Option<TensorId> {
     node.inputs.get(index).copied().flatten()
 }
 
-/// The activation that an operator ends with; none for operators that end with no clamp.
+/// The activation that an operator ends with, or is; none for operators that end with no clamp.
 fn activation(op: &Op) -> Option<Activation> {
     match op {
         Op::Conv2d(attrs) => Some(attrs.activation),
@@ -278,6 +323,9 @@ fn activation(op: &Op) -> Option<Activation> {
         | Op::LocallyConnected2d { activation }
         | Op::Binary { activation, .. }
         | Op::Concat { activation, .. } => Some(*activation),
+        Op::Unary(UnaryKind::Relu) => Some(Activation::Relu),
+        Op::Unary(UnaryKind::Relu6) => Some(Activation::Relu6),
+        Op::Unary(UnaryKind::ReluN1To1) => Some(Activation::ReluN1To1),
         _ => None,
     }
 }

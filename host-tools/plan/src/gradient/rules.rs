@@ -31,6 +31,7 @@ pub(super) fn has_gradient(graph: &Graph, node: &Node, needs: &[bool]) -> std::r
             Err("its channels are not last".into())
         }
         Op::Conv2d(_)
+        | Op::BatchNorm { trained: true, .. }
         | Op::Linear { .. }
         | Op::LocallyConnected2d { .. }
         | Op::Lrn { .. }
@@ -41,6 +42,7 @@ pub(super) fn has_gradient(graph: &Graph, node: &Node, needs: &[bool]) -> std::r
         | Op::Transpose { .. }
         | Op::Concat { .. }
         | Op::Pad { .. } => Ok(()),
+        Op::Unary(UnaryKind::Relu | UnaryKind::Relu6 | UnaryKind::ReluN1To1) => Ok(()),
         Op::Unary(kind) => activated(*kind)
             .map(|_| ())
             .ok_or_else(|| "its function has none here".into()),
@@ -77,6 +79,7 @@ pub(super) fn apply(pass: &mut Reverse<'_>, node: &Node) -> Result<()> {
         Op::Conv2d(attrs) => conv2d(pass, node, attrs, (x, dy)),
         Op::Linear { .. } => linear(pass, node, (x, dy)),
         Op::LocallyConnected2d { .. } => locally_connected(pass, node, (x, dy)),
+        Op::BatchNorm { epsilon, .. } => batch_norm(pass, node, *epsilon, (x, y, dy))?,
         Op::Lrn {
             radius,
             bias,
@@ -96,6 +99,8 @@ pub(super) fn apply(pass: &mut Reverse<'_>, node: &Node) -> Result<()> {
             perm.iter().enumerate().for_each(|(to, &from)| inverse[from] = to);
             view(pass, node, Op::Transpose { perm: inverse }, (x, dy));
         }
+        // The gradient has gone through these on its way here.
+        Op::Unary(UnaryKind::Relu | UnaryKind::Relu6 | UnaryKind::ReluN1To1) => pass.give(x, dy),
         Op::Unary(kind) => {
             let activation = activated(*kind).ok_or_else(|| Error::internal("a function without a gradient"))?;
             let dx = pass.activation_grad(activation, dy, y);
@@ -112,13 +117,10 @@ pub(super) fn apply(pass: &mut Reverse<'_>, node: &Node) -> Result<()> {
     Ok(())
 }
 
-/// An activation whose gradient follows from its result.
+/// An activation whose gradient follows from its result, of those that are no end of an operator.
 fn activated(kind: UnaryKind) -> Option<Activated> {
     let clamp = |min, max| Some(Activated::Clamp { min, max });
     match kind {
-        UnaryKind::Relu => clamp(0.0, f32::INFINITY),
-        UnaryKind::Relu6 => clamp(0.0, 6.0),
-        UnaryKind::ReluN1To1 => clamp(-1.0, 1.0),
         UnaryKind::Clamp { min, max } => clamp(min, max),
         UnaryKind::Function(Function::Basic(UnaryOp::Tanh)) => Some(Activated::Tanh),
         UnaryKind::Function(Function::Basic(UnaryOp::Logistic)) => Some(Activated::Logistic),
@@ -192,6 +194,42 @@ fn layer(pass: &mut Reverse<'_>, node: &Node, (x, dy): (TensorId, TensorId), [in
         let op = Op::Train(Train::BiasSgd);
         pass.node(&update(pass.graph, bias), op, operands, vec![]);
     }
+}
+
+/// All three gradients come of the same sums. Those of gain and shift are applied at once where they are trained.
+fn batch_norm(
+    pass: &mut Reverse<'_>,
+    node: &Node,
+    epsilon: f32,
+    (x, y, dy): (TensorId, TensorId, TensorId),
+) -> Result<()> {
+    let (Some(gain), Some(shift)) = (input(node, 1), input(node, 2)) else {
+        return Err(Error::internal("a batch norm without gain or shift"));
+    };
+    let [mean, variance] = pass.statistics(y)?;
+    let dx = pass.gradient_like(x);
+    let [dgain, dshift] = [gain, shift].map(|id| pass.gradient_like(id));
+    let operands = [dy, x, gain, mean, variance].map(Some).to_vec();
+    let name = format!("{}.input_grad", node.name);
+    pass.node(
+        &name,
+        Op::Train(Train::BatchNormGrad { epsilon }),
+        operands,
+        vec![dx, dgain, dshift],
+    );
+    pass.give(x, dx);
+    for (parameter, gradient) in [(gain, dgain), (shift, dshift)] {
+        if pass.is_trained(parameter) {
+            let operands = [parameter, gradient, pass.rate()].map(Some).to_vec();
+            pass.node(
+                &update(pass.graph, parameter),
+                Op::Train(Train::BiasSgd),
+                operands,
+                vec![],
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The name of the step that updates a parameter: the parameter's, as `--trainable` knows it.

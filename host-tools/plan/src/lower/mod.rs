@@ -301,6 +301,12 @@ fn lower_node(lower: &mut Lower<'_>, node: &Node) -> Result<()> {
             let (state, value) = (input(node, 0)?, input(node, 1)?);
             copies::copy_all(lower, node, "assign_state", value, state)
         }
+        Op::BatchNorm {
+            axis,
+            epsilon,
+            trained: true,
+            ..
+        } => train::batch_norm(lower, node, *axis, *epsilon),
         Op::MatMul { .. } | Op::Affine | Op::BatchNorm { .. } | Op::Opaque => {
             Err(Error::unsupported(format!("no kernel computes {}", node.kind))
                 .help("leave it out of the network, or compute it in the application"))

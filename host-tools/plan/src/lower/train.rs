@@ -1,6 +1,7 @@
 //! Operators of training, and convolutions whose weights are trained.
 
 use arenite::ops::activation_grad::{Activated, ActivationGradF32};
+use arenite::ops::batch_norm::{BatchNormF32, BatchNormGradF32, BatchStatisticsF32};
 use arenite::ops::conv2d_train::{Conv2dInputGradF32, Conv2dWeightSgdF32, TrainedConv2dF32};
 use arenite::ops::linear_train::{BiasSgdF32, LinearInputGradF32, LinearWeightSgdF32};
 use arenite::ops::loss::{SoftmaxCrossEntropyF32, SquaredErrorF32};
@@ -25,6 +26,8 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, op: &Train) -> Result<()
         Train::AvgPoolGrad(attrs) => avg_pool_grad(lower, node, attrs),
         Train::ActivationGrad(activation) => activation_grad(lower, node, *activation),
         Train::LrnGrad { radius, values } => lrn_grad(lower, node, *radius, *values),
+        Train::BatchStatistics { momentum } => batch_statistics(lower, node, *momentum),
+        Train::BatchNormGrad { epsilon } => batch_norm_grad(lower, node, *epsilon),
         Train::Conv2dInputGrad(attrs) => conv2d_input_grad(lower, node, attrs),
         Train::Conv2dWeightSgd(attrs) => conv2d_weight_sgd(lower, node, attrs),
         Train::LinearInputGrad => linear_input_grad(lower, node),
@@ -67,6 +70,78 @@ pub(super) fn conv2d(
     };
     lower.push(node, kind, Step::TrainedConv2dF32(step), macs);
     Ok(())
+}
+
+/// Lowers a batch norm whose gain or shift is trained. Its channels are innermost.
+pub(super) fn batch_norm(lower: &mut Lower<'_>, node: &Node, axis: usize, epsilon: f32) -> Result<()> {
+    let x = input(node, 0)?;
+    if axis + 1 != lower.graph().tensor(x).shape.len() {
+        return Err(
+            Error::unsupported(format!("a batch norm along axis {axis} that is trained"))
+                .expected("channels innermost")
+                .help("--trainable PATTERN leaves its parameters as they are"),
+        );
+    }
+    let (rows, channels) = of_channels(lower, x)?;
+    let step = BatchNormF32 {
+        output: result(node, 0)?,
+        input: lower.place(x)?,
+        gain: lower.place(input(node, 1)?)?,
+        shift: lower.place(input(node, 2)?)?,
+        mean: lower.place(input(node, 3)?)?,
+        variance: lower.place(input(node, 4)?)?,
+        scratch: Place::Scratch,
+        rows,
+        channels,
+        epsilon,
+    };
+    lower.push(node, "batch_norm", Step::BatchNormF32(step), 0);
+    Ok(())
+}
+
+fn batch_statistics(lower: &mut Lower<'_>, node: &Node, momentum: f32) -> Result<()> {
+    let x = input(node, 0)?;
+    let (rows, channels) = of_channels(lower, x)?;
+    let step = BatchStatisticsF32 {
+        mean: result(node, 0)?,
+        variance: result(node, 1)?,
+        moving_mean: lower.place(input(node, 1)?)?,
+        moving_variance: lower.place(input(node, 2)?)?,
+        input: lower.place(x)?,
+        rows,
+        channels,
+        momentum,
+    };
+    lower.push(node, "batch_statistics", Step::BatchStatisticsF32(step), 0);
+    Ok(())
+}
+
+fn batch_norm_grad(lower: &mut Lower<'_>, node: &Node, epsilon: f32) -> Result<()> {
+    let (dy, x) = (input(node, 0)?, input(node, 1)?);
+    let (rows, channels) = of_channels(lower, x)?;
+    let step = BatchNormGradF32 {
+        output: result(node, 0)?,
+        gain_gradient: result(node, 1)?,
+        shift_gradient: result(node, 2)?,
+        gradient: lower.place(dy)?,
+        input: lower.place(x)?,
+        gain: lower.place(input(node, 2)?)?,
+        mean: lower.place(input(node, 3)?)?,
+        variance: lower.place(input(node, 4)?)?,
+        scratch: Place::Scratch,
+        rows,
+        channels,
+        epsilon,
+    };
+    lower.push(node, "batch_norm_grad", Step::BatchNormGradF32(step), 0);
+    Ok(())
+}
+
+/// Rows and innermost channels of a tensor.
+fn of_channels(lower: &Lower<'_>, x: TensorId) -> Result<(u32, u32)> {
+    let tensor = lower.graph().tensor(x);
+    let channels = tensor.shape.last().copied().unwrap_or(1);
+    Ok((rows(tensor, channels)?, fit(channels, "the number of channels")?))
 }
 
 fn max_pool_positions(lower: &mut Lower<'_>, node: &Node, attrs: &PoolAttrs) -> Result<()> {

@@ -13,7 +13,13 @@ pub(super) fn run(graph: &mut Graph) -> Result<()> {
     let nodes = graph.nodes.len();
     let mut net = Rewriter::new(graph);
     for index in 0..nodes {
-        if let Op::BatchNorm { axis, epsilon } = net.graph.nodes[index].op {
+        if let Op::BatchNorm {
+            axis,
+            epsilon,
+            trained: false,
+            ..
+        } = net.graph.nodes[index].op
+        {
             fold(&mut net, NodeId(index), axis, epsilon)?;
         }
     }

@@ -51,6 +51,9 @@ pub fn update(path: &Path, boards: &[&'static Board], kernels: &[KernelId], note
                 continue;
             }
             let made = rows(board, kernel, note)?;
+            if made.is_empty() && !kernels.is_empty() {
+                note(&format!("{} {}: no step was generated", board.name, kernel.name()));
+            }
             // Read anew, so that commands for several boards can run at a time.
             let mut table: Instructions = serde_json::from_str(&std::fs::read_to_string(path)?)?;
             let rows = table.0.entry(board.name.to_owned()).or_default();

@@ -1,6 +1,7 @@
 //! Small graphs, and what passes make of them.
 
 use arenite::DType;
+use arenite_host::graph::train::MOMENTUM;
 use arenite_host::graph::{
     Activation, BinaryOp, Conv2dAttrs, Data, Graph, Layout, Node, Op, Origin, Padding2d, Role, Tensor, TensorId,
     TensorKind, UnaryKind, check,
@@ -102,7 +103,13 @@ impl Network {
         let [gamma, beta, mean] = [0; 3].map(|_| self.constant(&[channels], -1.0, 1.0));
         let variance = self.constant(&[channels], 0.5, 2.0);
         let epsilon = 1e-3;
-        self.same(Op::BatchNorm { axis, epsilon }, &[x, gamma, beta, mean, variance])
+        let op = Op::BatchNorm {
+            axis,
+            epsilon,
+            momentum: MOMENTUM,
+            trained: false,
+        };
+        self.same(op, &[x, gamma, beta, mean, variance])
     }
 
     pub(crate) fn reshape(&mut self, x: TensorId, shape: &[usize]) -> TensorId {

@@ -1,6 +1,7 @@
 //! Training: networks packed with `--train`, trained here, beside PyTorch in f64 and beside loops of these files in f64. On a board: `boards/training.rs`.
 
 mod learning;
+mod norms;
 mod refused;
 mod squared;
 mod steps;

@@ -192,3 +192,34 @@ fn the_local_net_trains_within_its_arena() {
     assert_eq!(training.backward_macs, 581_380_416);
     assert!(training.train_arena_bytes <= 760_000, "{}", training.train_arena_bytes);
 }
+
+/// Figures of `pack --train --loss cross-entropy --batch 1` of ResNet-50, from its trace: batch norms take the statistics of the batch.
+#[test]
+fn resnet50_trains_within_its_arena() {
+    let Some(training) = reference("resnet50-keras-order.trace.txt", Loss::CrossEntropy) else {
+        return;
+    };
+    assert_eq!((training.gradients, training.trained_params), (214, 25_583_592));
+    assert_eq!(training.backward_macs, 7_597_932_544);
+    assert!(
+        training.train_arena_bytes <= 78_000_000,
+        "{}",
+        training.train_arena_bytes
+    );
+    assert_eq!(training.train_ops_final["batch_norm_grad"], 53);
+}
+
+/// Figures of `pack --train --loss cross-entropy --batch 1` of VGG-19, from its trace.
+#[test]
+fn vgg19_trains_within_its_arena() {
+    let Some(training) = reference("vgg19-chainer.trace.txt", Loss::CrossEntropy) else {
+        return;
+    };
+    assert_eq!((training.gradients, training.trained_params), (38, 143_667_240));
+    assert_eq!(training.backward_macs, 39_177_420_800);
+    assert!(
+        training.train_arena_bytes <= 44_600_000,
+        "{}",
+        training.train_arena_bytes
+    );
+}

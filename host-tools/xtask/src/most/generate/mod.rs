@@ -8,6 +8,7 @@ mod sequence;
 mod shapes;
 mod signal;
 mod single;
+mod tables;
 mod training;
 
 use arenite::kernels::api::candidate::{Job, JobKind};
@@ -82,19 +83,16 @@ pub fn step(kernel: KernelId, random: &mut Random, arena: u32, weights: u32) -> 
             KernelId::W16Conv2dF32 | KernelId::W8Conv2dF32 | KernelId::W4Conv2dF32 | KernelId::W4Conv2dS8 => {
                 convolution::low_bit(kernel, random, form, weights)?
             }
-            _ if is_training(kernel) => training::step(kernel, random, form, weights)?,
-            _ => match sequence::step(kernel, random, weights) {
+            _ => match training::step(kernel, random, form, weights) {
                 Some(made) => made,
-                None => single::step(kernel, random, weights)?,
+                None => match sequence::step(kernel, random, weights) {
+                    Some(made) => made,
+                    None => single::step(kernel, random, weights)?,
+                },
             },
         },
     };
     place(step, constants, arena)
-}
-
-/// Whether a kernel is one of the steps of training.
-fn is_training(kernel: KernelId) -> bool {
-    (KernelId::TrainedConv2dF32 as u8..=KernelId::SquaredErrorF32 as u8).contains(&(kernel as u8))
 }
 
 fn pool(random: &mut Random) -> PoolInt {

@@ -5,7 +5,7 @@ use arenite::ops::arg_max::ArgMax;
 use arenite::ops::binary::{BinaryOp, SpecialBinaryOp};
 use arenite::ops::choose::Choose;
 use arenite::ops::compare::{Compare, Comparison};
-use arenite::ops::convert::{Convert, Rescale, SigmoidS16, Table, TableS16};
+use arenite::ops::convert::{Convert, Rescale, SigmoidS16};
 use arenite::ops::elementwise::{BinaryF32, UnaryF32};
 use arenite::ops::gather::Gather;
 use arenite::ops::l2_norm::L2NormS8;
@@ -24,7 +24,7 @@ use arenite::quant::{LogSoftmaxI8, SigmoidI16, SoftmaxI8, SoftmaxI16};
 use arenite::{DType, KernelId, Slot, Step};
 
 use super::shapes::{Form, Random, affordable, loops, multiplier};
-use super::{detections, local, recurrent, signal};
+use super::{detections, local, recurrent, signal, tables};
 
 /// The step and its constants, which are to lie from `base` on.
 pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(Step, Vec<u8>)> {
@@ -34,11 +34,8 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, base: u32) -> Option<(
         }
         KernelId::LocallyConnectedS8 => return local::connected(random, base),
         KernelId::LrnS8 => return local::normalising(random, base),
-        KernelId::Table
-        | KernelId::TableS16
-        | KernelId::Resize
-        | KernelId::SoftmaxInt
-        | KernelId::LocallyConnectedF32 => {
+        KernelId::Table | KernelId::TableS16 => return tables::step(kernel, random, base),
+        KernelId::Resize | KernelId::SoftmaxInt | KernelId::LocallyConnectedF32 => {
             return with_constants(kernel, random, base);
         }
         KernelId::Detections => return Some(detections::step(random, base)),
@@ -407,32 +404,6 @@ fn of_two(kernel: KernelId, random: &mut Random) -> Step {
 fn with_constants(kernel: KernelId, random: &mut Random, base: u32) -> Option<(Step, Vec<u8>)> {
     let (output, input) = (Slot::default(), Slot::default());
     Some(match kernel {
-        KernelId::Table => {
-            let table = (0..256).map(|_| random.byte()).collect();
-            let count = random.axis("count", 8000);
-            (
-                Step::Table(Table {
-                    output,
-                    input,
-                    count,
-                    table: base,
-                }),
-                table,
-            )
-        }
-        KernelId::TableS16 => {
-            let table = (0..513).flat_map(|i: i16| (i * 50).to_le_bytes()).collect();
-            let count = random.axis("count", 8000);
-            (
-                Step::TableS16(TableS16 {
-                    output,
-                    input,
-                    count,
-                    table: base,
-                }),
-                table,
-            )
-        }
         KernelId::Resize => {
             let op = Resize {
                 output,

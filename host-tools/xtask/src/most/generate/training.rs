@@ -1,6 +1,7 @@
 //! Steps of training. Labels and positions are constants: classes, and taps inside the input, of which most is done.
 
 use arenite::ops::activation_grad::{Activated, ActivationGradF32};
+use arenite::ops::batch_norm::{BatchNormF32, BatchNormGradF32, BatchStatisticsF32};
 use arenite::ops::conv2d_train::{Conv2dInputGradF32, Conv2dWeightSgdF32, TrainedConv2dF32};
 use arenite::ops::linear_train::{BiasSgdF32, LinearInputGradF32, LinearWeightSgdF32};
 use arenite::ops::locally_connected_train::{
@@ -37,6 +38,9 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, form: Form, base: u32)
         | KernelId::LocallyConnectedWeightSgdF32
         | KernelId::LocallyConnectedGainGradF32 => Some((locally_connected(kernel, random)?, Vec::new())),
         KernelId::LrnGradF32 => Some((normalising(random), Vec::new())),
+        KernelId::BatchNormF32 | KernelId::BatchStatisticsF32 | KernelId::BatchNormGradF32 => {
+            Some((batch_norm(kernel, random), Vec::new()))
+        }
         KernelId::ActivationGradF32 | KernelId::SoftmaxCrossEntropyF32 | KernelId::SquaredErrorF32 => {
             Some(elements(kernel, random, constant))
         }
@@ -247,6 +251,49 @@ fn normalising(random: &mut Random) -> Step {
         alpha: 0.0001,
         beta: random.one_of(&[0.75, 0.75, 0.5]),
     })
+}
+
+fn batch_norm(kernel: KernelId, random: &mut Random) -> Step {
+    let slot = Slot::default();
+    let (rows, channels) = (random.axis("rows", 120), random.axis("channels", 64));
+    match kernel {
+        KernelId::BatchNormF32 => Step::BatchNormF32(BatchNormF32 {
+            output: slot,
+            input: slot,
+            gain: slot,
+            shift: slot,
+            mean: slot,
+            variance: slot,
+            scratch: slot,
+            rows,
+            channels,
+            epsilon: 0.001,
+        }),
+        KernelId::BatchStatisticsF32 => Step::BatchStatisticsF32(BatchStatisticsF32 {
+            mean: slot,
+            variance: slot,
+            moving_mean: slot,
+            moving_variance: slot,
+            input: slot,
+            rows,
+            channels,
+            momentum: 0.99,
+        }),
+        _ => Step::BatchNormGradF32(BatchNormGradF32 {
+            output: slot,
+            gain_gradient: slot,
+            shift_gradient: slot,
+            gradient: slot,
+            input: slot,
+            gain: slot,
+            mean: slot,
+            variance: slot,
+            scratch: slot,
+            rows,
+            channels,
+            epsilon: 0.001,
+        }),
+    }
 }
 
 fn elements(kernel: KernelId, random: &mut Random, constant: Slot) -> (Step, Vec<u8>) {
