@@ -27,7 +27,7 @@ pub(super) fn has_gradient(graph: &Graph, node: &Node, needs: &[bool]) -> std::r
         Op::MaxPool2d(attrs) if attrs.kernel.iter().product::<usize>() > 256 => {
             Err("its windows have more than 256 elements".into())
         }
-        Op::Lrn { axis, .. } if tensor(0).is_some_and(|x| axis + 1 != x.shape.len()) => {
+        Op::Lrn { axis, .. } | Op::BatchNorm { axis, .. } if tensor(0).is_some_and(|x| axis + 1 != x.shape.len()) => {
             Err("its channels are not last".into())
         }
         Op::Conv2d(_)

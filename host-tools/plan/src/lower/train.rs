@@ -76,11 +76,7 @@ pub(super) fn conv2d(
 pub(super) fn batch_norm(lower: &mut Lower<'_>, node: &Node, axis: usize, epsilon: f32) -> Result<()> {
     let x = input(node, 0)?;
     if axis + 1 != lower.graph().tensor(x).shape.len() {
-        return Err(
-            Error::unsupported(format!("a batch norm along axis {axis} that is trained"))
-                .expected("channels innermost")
-                .help("--trainable PATTERN leaves its parameters as they are"),
-        );
+        return Err(Error::internal("channels of a batch norm that is trained are not last"));
     }
     let (rows, channels) = of_channels(lower, x)?;
     let step = BatchNormF32 {

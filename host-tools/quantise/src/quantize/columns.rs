@@ -270,9 +270,12 @@ fn of_all(columns: &[Column], whole: bool) -> (Vec<f32>, Vec<f32>) {
         .iter()
         .map(|column| if whole { column.mean() as f32 } else { 0.0 })
         .collect();
-    let own = |(column, &mean): (&Column, &f32)| match column.span() > 0.0 {
-        true => column.deviation(f64::from(mean)),
-        false => 0.0,
+    let own = |(column, &mean): (&Column, &f32)| {
+        if column.span() > 0.0 {
+            column.deviation(f64::from(mean))
+        } else {
+            0.0
+        }
     };
     let own: Vec<f64> = columns.iter().zip(&means).map(own).collect();
     let largest = own.iter().fold(0.0_f64, |most, &deviation| most.max(deviation));
