@@ -2,9 +2,9 @@
 
 #[cfg(few_kernels)]
 use arenite::KernelId::{
-    AttentionF32, Compare, Gather, IntWinogradConv2dS8, L2NormS8, LocallyConnectedF32, LrnF32, LstmF32, LstmInt,
-    SignalOverlapAdd, SignalWindow, SpecialBinaryF32, SpecialF32, SquaredErrorF32, SvdfF32, TrainedConv2dF32,
-    W8Conv2dF32, W16Conv2dF32,
+    AttentionF32, BatchNormGradF32, Compare, Gather, IntWinogradConv2dS8, L2NormS8, LocallyConnectedF32, LrnF32,
+    LrnGradF32, LstmF32, LstmInt, SignalOverlapAdd, SignalWindow, SpecialBinaryF32, SpecialF32, SquaredErrorF32,
+    SvdfF32, TrainedConv2dF32, W8Conv2dF32, W16Conv2dF32,
 };
 #[cfg(few_kernels)]
 use arenite::KernelSet;
@@ -15,7 +15,7 @@ pub use arenite::All as Linked;
 
 /// All but those that 256 KiB of flash have no room for: front ends for audio, comparisons, choices, remainders, quotients and products of activations,
 /// weights of few bits, detections, rows divided by their length, Winograd convolutions, LSTMs; of f32 special functions and powers, SVDF,
-/// locally connected layers and response normalisation; language models and training.
+/// locally connected layers and response normalisation; functions of int16; language models and training.
 /// A model with one of them is refused at load, by its name.
 #[cfg(few_kernels)]
 #[derive(Debug)]
@@ -35,6 +35,7 @@ impl arenite::Kernels for Linked {
         .without(LrnF32 as u8, LrnF32 as u8)
         .without(AttentionF32 as u8, W16Conv2dF32 as u8)
         .without(TrainedConv2dF32 as u8, SquaredErrorF32 as u8)
+        .without(LrnGradF32 as u8, BatchNormGradF32 as u8)
         .without(SpecialBinaryF32 as u8, SpecialBinaryF32 as u8);
 }
 

@@ -225,6 +225,8 @@ pub fn train(
         train_arena_bytes: training,
         train_liveness_bound_bytes: placed.bodies.max_live(),
         inference_arena_bytes: inference,
+        train_liveness_as_traced_bytes: None,
+        matched: Default::default(),
     });
     // Each region is as large as the list of steps that takes more of it.
     let both = back.placed.region_bytes().into_iter().zip(placed.region_bytes());

@@ -15,6 +15,7 @@ use crate::channels::{self, Removed};
 use crate::describe;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files;
+use crate::gradient::traced::{self, Traced};
 use crate::graph::{Graph, LowBits, check, facts};
 use crate::import::{self, Imported, Samples};
 use crate::lower::select;
@@ -44,6 +45,8 @@ pub struct Front {
     pub warnings: Vec<String>,
     /// Summary of the facts known by now.
     pub summary: Summary,
+    /// The training step that a trace states, where one is packed.
+    pub traced: Option<Traced>,
     /// The hash of the input file.
     pub input_sha256: String,
 }
@@ -76,6 +79,10 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
     } = imported;
     let at_input = |e: Error| import::remedied(e, dialect).in_file(&options.input);
     options.refuse_beside_ethos_u(&graph)?;
+    let traced = match &options.train {
+        Some(_) if options.import.is_whole() => traced::of(&graph).map_err(at_input)?,
+        _ => None,
+    };
     if let Some(name) = &options.name {
         graph.name.clone_from(name);
     }
@@ -205,6 +212,7 @@ pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> R
         keys,
         warnings,
         summary,
+        traced,
         input_sha256,
     })
 }

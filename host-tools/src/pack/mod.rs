@@ -102,6 +102,14 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
         let asked = (options, asked);
         back::train(&mut back, trained, &front.weights, asked, &mut summary, progress)?;
     }
+    if let (Some(report), Some(traced)) = (&mut summary.training, front.traced) {
+        report.train_liveness_as_traced_bytes = Some(traced.live_bytes);
+        report.matched = traced
+            .matched
+            .into_iter()
+            .map(|(kind, count)| (kind.into(), count))
+            .collect();
+    }
 
     let sources = Sources {
         weights: front.weights,

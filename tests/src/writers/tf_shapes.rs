@@ -59,6 +59,11 @@ pub fn write(chain: &Chain, seed: Option<u64>) -> String {
                 let (f, x, y) = (shape(&[k[0], k[1], a[0] / groups, out]), nhwc(a), nhwc(b));
                 let gradient = format!("gradients/{s}/Conv2D_grad/Conv2DBackpropFilter");
                 rows.push(row(&gradient, &[x, "(int32 4x1)".into(), y.clone()], &f));
+                // The image has no gradient.
+                if scope > 1 {
+                    let gradient = format!("gradients/{s}/Conv2D_grad/Conv2DBackpropInput");
+                    rows.push(row(&gradient, &["(int32 4x1)".into(), f.clone(), nchw(b)], &nchw(a)));
+                }
                 let gradient = format!("gradients/{s}/BiasAdd_grad/BiasAddGrad");
                 rows.push(row(&gradient, &[y], &format!("({out}x1)")));
                 rows.push(format!("_retval_{gradient}_0_{scope}, ({out}x1), (no output), CPU, 0"));

@@ -124,6 +124,12 @@ pub struct TrainingReport {
     pub train_liveness_bound_bytes: u64,
     /// Arena of inference.
     pub inference_arena_bytes: u64,
+    /// Max-live of the training step that the trace states: its operators, its order, a buffer for each result. None of networks without a backward half.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub train_liveness_as_traced_bytes: Option<u64>,
+    /// Operators of that half that the forward half asks for, by what they are.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub matched: BTreeMap<String, usize>,
 }
 
 /// Counts of removed channels and constants.

@@ -8,6 +8,7 @@ pub mod loss;
 pub mod parameters;
 mod reverse;
 mod rules;
+pub mod traced;
 
 use std::collections::BTreeSet;
 

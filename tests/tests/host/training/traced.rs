@@ -151,6 +151,25 @@ fn a_locally_connected_network_has_its_gradients() {
 
 /// A reference trace, packed with `--train` at batch 1.
 fn reference(trace: &str, loss: Loss) -> Option<TrainingReport> {
+    let report = packed_reference(trace, loss)?;
+    let matched: Vec<(&str, usize)> = report
+        .matched
+        .iter()
+        .map(|(kind, count)| (kind.as_str(), *count))
+        .collect();
+    // Max-live of the step as traced, by scripts that are independent of this project.
+    let (live, expected): (u64, &[(&str, usize)]) = match trace.split('-').next() {
+        Some("vgg19") => (628_821_920, &[("gradients", 46)]),
+        Some("localnet") => (586_561_348, &[("gradients", 8), ("updates", 7), ("zeroings", 15)]),
+        Some("alexnet") => (13_598_976, &[("gradients", 24)]),
+        _ => (94_394_800, &[("allreduces", 214), ("gradients", 284), ("updates", 214)]),
+    };
+    assert_eq!(report.train_liveness_as_traced_bytes, Some(live));
+    assert_eq!(matched, expected);
+    Some(report)
+}
+
+fn packed_reference(trace: &str, loss: Loss) -> Option<TrainingReport> {
     let Some(shared) = arenite_tests::shared() else {
         arenite_tests::skip(trace, "no shared data");
         return None;
@@ -222,4 +241,37 @@ fn vgg19_trains_within_its_arena() {
         "{}",
         training.train_arena_bytes
     );
+}
+
+/// A training half that lacks an operator, or has one more, is refused by its name.
+#[test]
+fn a_training_half_that_contradicts_is_refused() {
+    let name = "a_training_half_that_contradicts_is_refused";
+    let Some(shared) = arenite_tests::shared() else {
+        return arenite_tests::skip(name, "no shared data");
+    };
+    let text = std::fs::read_to_string(shared.join("traces/resnet50-keras-order.trace.txt")).expect("a trace");
+    let folder = tempfile::tempdir().expect("a folder");
+    let refusal = |text: String| {
+        let trace = folder.path().join("changed.trace");
+        std::fs::write(&trace, text).expect("written");
+        let mut options = Options::new(trace, folder.path().join("changed.bin"));
+        options.weights = Some("seeded:1".into());
+        options.train = request(Loss::CrossEntropy, &[]);
+        let error = arenite_host::pack::pack(&options, &mut |_, _, _| {})
+            .map(|_| ())
+            .expect_err("refused");
+        error.to_string()
+    };
+    let gradient = "gradient_tape/resnet50/conv5_block2_2_conv/BiasAdd/BiasAddGrad";
+    let without = text
+        .lines()
+        .filter(|line| *line != gradient)
+        .collect::<Vec<_>>()
+        .join("\n");
+    let found = refusal(without);
+    assert!(found.contains(&format!("lacks `{gradient}`")), "{found}");
+    let more = "gradient_tape/resnet50/conv5_block2_2_conv/BiasAdd_1/BiasAddGrad";
+    let found = refusal(format!("{text}\n{more}\n"));
+    assert!(found.contains(&format!("has `{more}`")), "{found}");
 }
