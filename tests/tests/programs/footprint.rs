@@ -54,7 +54,7 @@ fn holds((bench, bytes): &(Bench, u64), code: u64, load: u64, instructions: u64)
 #[test]
 fn full_speed_is_within_its_limits() {
     if let Some(bench) = measured("full_speed_is_within_its_limits", false) {
-        holds(&bench, 20 * KIB + 128, 75_000, 5_600_000);
+        holds(&bench, 20 * KIB + 256, 75_000, 5_600_000);
     }
 }
 

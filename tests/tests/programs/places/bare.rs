@@ -110,7 +110,8 @@ pub(super) fn written(files: &Files, folder: &Path) {
     }
 }
 
-/// A linker script for a board: code in flash, or at the beginning of a RAM that has both.
+/// A linker script for a board: code in flash, or at the beginning of a RAM that has both. Beside a flash that has no room for every kernel and a model,
+/// constants lie in the memory of models.
 pub(super) fn script(board: &Board, folder: &Path) -> PathBuf {
     let mut ram = board.ram;
     let mut flash = board.flash;
@@ -120,14 +121,25 @@ pub(super) fn script(board: &Board, folder: &Path) -> PathBuf {
         ram.start += flash.size;
         ram.size -= flash.size;
     }
+    let constants = board.extra.filter(|_| flash.size < 1 << 20).unwrap_or(flash);
     let mut text = format!(
-        "ENTRY(start)\nMEMORY {{\n  FLASH (rx) : ORIGIN = {:#x}, LENGTH = {:#x}\n  RAM (rwx) : ORIGIN = {:#x}, LENGTH = {:#x}\n}}\n",
+        "ENTRY(start)\nMEMORY {{\n  FLASH (rx) : ORIGIN = {:#x}, LENGTH = {:#x}\n  RAM (rwx) : ORIGIN = {:#x}, LENGTH = {:#x}\n",
         flash.start, flash.size, ram.start, ram.size
     );
+    let beside = constants.start != flash.start;
+    if beside {
+        let _ = writeln!(
+            text,
+            "  CONSTANTS (r) : ORIGIN = {:#x}, LENGTH = {:#x}",
+            constants.start, constants.size
+        );
+    }
+    let constants = if beside { "CONSTANTS" } else { "FLASH" };
     let _ = write!(
         text,
-        "stack_top = ORIGIN(RAM) + LENGTH(RAM);\nSECTIONS {{\n  \
-         .text : {{ KEEP(*(.start)) *(.text .text.* .rodata .rodata.* .srodata .srodata.*) }} > FLASH\n  \
+        "}}\nstack_top = ORIGIN(RAM) + LENGTH(RAM);\nSECTIONS {{\n  \
+         .text : {{ KEEP(*(.start)) *(.text .text.*) }} > FLASH\n  \
+         .rodata : {{ *(.rodata .rodata.* .srodata .srodata.*) }} > {constants}\n  \
          .ARM.exidx : {{ *(.ARM.exidx .ARM.exidx.*) }} > FLASH\n  .data : {{ *(.data .data.* .sdata .sdata.*) }} > RAM\n  \
          .bss (NOLOAD) : {{ *(.bss .bss.* .sbss .sbss.* COMMON) . = ALIGN(8); }} > RAM\n  end = .;\n}}\n"
     );
