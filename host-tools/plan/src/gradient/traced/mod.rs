@@ -31,7 +31,7 @@ pub struct Traced {
 /// that are known here do not have.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Input`] where the trace's half lacks operators, or has others.
+/// [`crate::error::ErrorKind::Input`] where the trace's half lacks operators, or has others.
 pub fn of(graph: &Graph) -> Result<Option<Traced>> {
     let names: Vec<&str> = graph
         .nodes
