@@ -225,7 +225,7 @@ impl Generated for LocallyConnectedWeightSgdF32 {
             gradient: Slot::default(),
             input: Slot::default(),
             rate: Slot::default(),
-            gain: None,
+            gain: draw.coin().then(Slot::default),
             batch,
             input_shape,
             channels,

@@ -23,35 +23,27 @@ pub(super) fn lower(lower: &mut Lower<'_>, node: &Node, activation: Activation) 
     if parameters.any(|id| matches!(lower.graph().tensor(id).kind, TensorKind::State(_))) {
         return trained(lower, node, activation);
     }
-    let graph = lower.graph();
-    let (&[n, c, h, width], &[out, _, kh, kw, oh, ow]) = (&graph.tensor(x).shape[..], &graph.tensor(w).shape[..])
-    else {
-        return Err(Error::internal("shapes were checked to have four and six axes"));
-    };
+    let (batch, input_shape, channels, kernel, macs) = shapes(lower, x, w)?;
+    let biases = lower.graph().tensor(y).elements() / usize::from(batch.max(1));
     let gain = match optional(node, 3) {
         Some(gain) => lower.values(gain)?[0],
         None => 1.0,
     };
     let weights = lower.constant(w)?;
-    let bias = lower.bias_f32(optional(node, 2), out * oh * ow)?;
+    let bias = lower.bias_f32(optional(node, 2), biases)?;
     let at = lower.place(x)?;
     let op = LocallyConnectedF32 {
         output: Place::Tensor(y, 0),
         input: at,
         weights,
         bias,
-        batch: fit(n, "the batch")?,
-        input_shape: [
-            fit(c, "the number of input channels")?,
-            fit(h, "the height")?,
-            fit(width, "the width")?,
-        ],
-        channels: fit(out, "the number of output channels")?,
-        kernel: [fit(kh, "the kernel")?, fit(kw, "the kernel")?],
+        batch,
+        input_shape,
+        channels,
+        kernel,
         gain,
         clamp: activation.bounds(),
     };
-    let macs = (n * out * oh * ow * c * kh * kw) as u64;
     lower.push(node, "locally_connected2d", Step::LocallyConnectedF32(op), macs);
     Ok(())
 }
@@ -180,12 +172,9 @@ fn lower_s8(lower: &mut Lower<'_>, node: &Node, activation: Activation) -> Resul
         return Err(Error::unsupported("an int8 locally connected layer of these operands")
             .expected("int8 weights, an int32 bias and an int8 result"));
     }
-    let (&[n, c, h, width], &[out, _, kh, kw, _, _]) = (&graph.tensor(x).shape[..], &weights.shape[..]) else {
-        return Err(Error::internal("shapes were checked to have four and six axes"));
-    };
+    let (batch, input_shape, channels, kernel, macs) = shapes(lower, x, w)?;
     let (of_x, of_y) = (per_tensor(graph.tensor(x))?, per_tensor(graph.tensor(y))?);
-    let multipliers = multipliers(weights, out, of_x.0.into(), of_y.0.into())?;
-    let macs = (graph.tensor(y).elements() * c * kh * kw) as u64;
+    let multipliers = multipliers(weights, channels.into(), of_x.0.into(), of_y.0.into())?;
     let records: Vec<i32> = multipliers
         .iter()
         .flat_map(|multiplier| [multiplier.mantissa, multiplier.shift.into()])
@@ -196,14 +185,10 @@ fn lower_s8(lower: &mut Lower<'_>, node: &Node, activation: Activation) -> Resul
         weights: lower.constant(w)?,
         bias: lower.constant(input(node, 2)?)?,
         multipliers: lower.program.weights.add_i32(&records)?,
-        batch: fit(n, "the batch")?,
-        input_shape: [
-            fit(c, "the number of input channels")?,
-            fit(h, "the height")?,
-            fit(width, "the width")?,
-        ],
-        channels: fit(out, "the number of output channels")?,
-        kernel: [fit(kh, "the kernel")?, fit(kw, "the kernel")?],
+        batch,
+        input_shape,
+        channels,
+        kernel,
         input_zero_point: zero_point_s8(of_x.1)?,
         output_zero_point: zero_point_s8(of_y.1)?,
         clamp: clamp_s8(activation, of_y)?,

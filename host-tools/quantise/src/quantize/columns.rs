@@ -3,7 +3,7 @@
 
 use super::activations::Activations;
 use super::context::Context;
-use super::equalise::constant;
+use super::equalise::{constant, replace};
 use super::evaluate::{Evaluator, floats};
 use super::form::is_real;
 use super::parameters::Layer;
@@ -288,8 +288,7 @@ fn of_all(columns: &[Column], whole: bool) -> (Vec<f32>, Vec<f32>) {
 
 /// A layer takes back what the step in front of it does: `W (x - mean) / deviation`.
 fn fold(graph: &mut Graph, weights: &Weights, index: usize, means: &[f32], deviations: &[f32]) -> Result<()> {
-    let node = graph.nodes[index].clone();
-    let mut layer = Layer::of(graph, weights, &node.inputs)?;
+    let mut layer = Layer::of(graph, weights, &graph.nodes[index].inputs)?;
     let channels = means.len();
     for (row, bias) in layer.weights.chunks_mut(layer.inputs.max(1)).zip(&mut layer.bias) {
         let mut sum = f64::from(*bias);
@@ -299,15 +298,7 @@ fn fold(graph: &mut Graph, weights: &Weights, index: usize, means: &[f32], devia
         }
         *bias = sum as f32;
     }
-    let name = |operand: usize| {
-        let id = node.inputs.get(operand).copied().flatten();
-        id.map_or_else(|| format!("{} (bias)", node.name), |id| graph.tensor(id).name.clone())
-    };
-    let names = [name(1), name(2)];
-    let [weights_name, bias_name] = names;
-    let stored = constant(graph, weights_name, &layer.shape, &layer.weights);
-    let bias = constant(graph, bias_name, &[layer.bias.len()], &layer.bias);
-    graph.nodes[index].inputs = vec![node.inputs[0], Some(stored), Some(bias)];
+    replace(graph, index, &layer);
     Ok(())
 }
 

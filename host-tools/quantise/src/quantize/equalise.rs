@@ -81,16 +81,22 @@ pub(super) fn run(
     }
     let mut equal = graph.clone();
     for (index, layer) in layers {
-        let node = &graph.nodes[index];
-        let name = |operand: usize| {
-            let id = node.inputs.get(operand).copied().flatten();
-            id.map_or_else(|| format!("{} (bias)", node.name), |id| graph.tensor(id).name.clone())
-        };
-        let weights = constant(&mut equal, name(1), &layer.shape, &layer.weights);
-        let bias = constant(&mut equal, name(2), &[layer.bias.len()], &layer.bias);
-        equal.nodes[index].inputs = vec![node.inputs[0], Some(weights), Some(bias)];
+        replace(&mut equal, index, &layer);
     }
     Ok(Some((equal, pairs.len())))
+}
+
+/// A node gets these weights and biases, under the names of its own.
+pub(super) fn replace(graph: &mut Graph, index: usize, layer: &Layer) {
+    let node = graph.nodes[index].clone();
+    let name = |operand: usize| {
+        let id = node.inputs.get(operand).copied().flatten();
+        id.map_or_else(|| format!("{} (bias)", node.name), |id| graph.tensor(id).name.clone())
+    };
+    let (of_weights, of_bias) = (name(1), name(2));
+    let weights = constant(graph, of_weights, &layer.shape, &layer.weights);
+    let bias = constant(graph, of_bias, &[layer.bias.len()], &layer.bias);
+    graph.nodes[index].inputs = vec![node.inputs[0], Some(weights), Some(bias)];
 }
 
 /// A constant of these values.

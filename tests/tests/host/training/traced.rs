@@ -243,6 +243,41 @@ fn vgg19_trains_within_its_arena() {
     );
 }
 
+/// Other optimisers and losses have other names, a trace of gradients alone has no updates: the gradients are matched all the same.
+#[test]
+fn gradients_are_matched_whatever_applies_them() {
+    let name = "gradients_are_matched_whatever_applies_them";
+    let Some(shared) = arenite_tests::shared() else {
+        return arenite_tests::skip(name, "no shared data");
+    };
+    let text = std::fs::read_to_string(shared.join("traces/resnet50-keras-order.trace.txt")).expect("a trace");
+    let folder = tempfile::tempdir().expect("a folder");
+    let matched = |text: String| {
+        let trace = folder.path().join("changed.trace");
+        std::fs::write(&trace, text).expect("written");
+        let mut options = Options::new(trace, folder.path().join("changed.bin"));
+        options.weights = Some("seeded:1".into());
+        options.train = request(Loss::CrossEntropy, &[]);
+        let training = packed(options).1.summary.training.expect("steps");
+        let of = |kind: &str| training.matched.get(kind).copied().unwrap_or(0);
+        (of("gradients"), of("updates"), of("allreduces"))
+    };
+    let other = text
+        .replace("SGD/SGD/", "Adam/Adam/")
+        .replace("ResourceApplyGradientDescent", "ResourceApplyAdam");
+    assert_eq!(matched(other), (284, 214, 214));
+    let other = text.replace(
+        "SparseSoftmaxCrossEntropyWithLogits",
+        "softmax_cross_entropy_with_logits",
+    );
+    assert_eq!(matched(other), (284, 214, 214));
+    let applied = |line: &&str| !line.starts_with("SGD/") && !line.starts_with("DistributedGradientTape");
+    assert_eq!(
+        matched(text.lines().filter(applied).collect::<Vec<_>>().join("\n")),
+        (284, 0, 0)
+    );
+}
+
 /// A training half that lacks an operator, or has one more, is refused by its name.
 #[test]
 fn a_training_half_that_contradicts_is_refused() {
@@ -274,4 +309,12 @@ fn a_training_half_that_contradicts_is_refused() {
     let more = "gradient_tape/resnet50/conv5_block2_2_conv/BiasAdd_1/BiasAddGrad";
     let found = refusal(format!("{text}\n{more}\n"));
     assert!(found.contains(&format!("has `{more}`")), "{found}");
+    let update = "SGD/SGD/update_7/ResourceApplyGradientDescent";
+    let without = text
+        .lines()
+        .filter(|line| *line != update)
+        .collect::<Vec<_>>()
+        .join("\n");
+    let found = refusal(without);
+    assert!(found.contains("lacks `number 7 of the updates`"), "{found}");
 }

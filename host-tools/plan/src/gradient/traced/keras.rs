@@ -21,6 +21,24 @@ pub(super) const GRADIENTS: [&str; 12] = [
     "truediv",
 ];
 
+/// Whether a name is the update of one parameter, by whatever optimiser.
+pub(super) fn is_update(name: &str) -> bool {
+    name.rsplit('/')
+        .next()
+        .is_some_and(|leaf| leaf.starts_with("ResourceApply"))
+}
+
+/// The number of a parameter in the name of its update or of its averaged gradient: that of `update_7` or `cond_7`, 0 without one.
+fn number(name: &str) -> Option<usize> {
+    name.split('/').find_map(|part| {
+        let rest = part.strip_prefix("update").or_else(|| part.strip_prefix("cond"))?;
+        if rest.is_empty() {
+            return Some(0);
+        }
+        rest.strip_prefix('_')?.parse().ok()
+    })
+}
+
 /// Whether a name is one gradient, averaged between workers.
 pub(super) fn is_averaged(name: &str) -> bool {
     name.starts_with(AVERAGED) && name.contains("/output/")
@@ -57,7 +75,7 @@ pub(super) fn step(graph: &Graph) -> Option<Vec<Operator>> {
     let gradient = pass.part(logits);
     tape.add(
         &mut pass,
-        format!("{TAPE}SparseSoftmaxCrossEntropyWithLogits/mul"),
+        format!("{TAPE}{}/mul", loss.name.split('/').next()?),
         (vec![unscaled], vec![gradient]),
     );
     for node in pass.forward.clone().into_iter().rev() {
@@ -194,29 +212,34 @@ impl Tape<'_> {
             parameters.extend(of_layer.map(|(at, id)| (order(layer), behind + at, id)));
         }
         parameters.sort_by_key(|&(layer, at, _)| (layer, at));
-        let stated: Vec<&Node> = graph.nodes.iter().filter(|node| node.role != Role::Forward).collect();
-        let averaged = |index: usize| {
-            let start = match index {
-                0 => format!("{AVERAGED}/output/"),
-                n => format!("{AVERAGED}_{n}/output/"),
-            };
-            stated
-                .iter()
-                .find(|node| node.name.starts_with(&start))
-                .map(|node| (node.name.clone(), "allreduces"))
+        let outside = || graph.nodes.iter().filter(|node| node.role != Role::Forward);
+        let numbered = |is_one: &dyn Fn(&str) -> bool| -> HashMap<usize, &str> {
+            let names = outside().map(|node| node.name.as_str()).filter(|name| is_one(name));
+            names.filter_map(|name| Some((number(name)?, name))).collect()
         };
-        let any = stated.iter().any(|node| is_averaged(&node.name));
+        // A trace of gradients alone has neither.
+        let stated = [
+            (numbered(&is_update), "updates"),
+            (numbered(&is_averaged), "allreduces"),
+        ];
         for (index, (_, _, id)) in parameters.into_iter().enumerate() {
-            let name = match index {
-                0 => "SGD/SGD/update/ResourceApplyGradientDescent".to_string(),
-                n => format!("SGD/SGD/update_{n}/ResourceApplyGradientDescent"),
-            };
-            let place = self.lines.get(name.as_str()).copied().unwrap_or(self.last);
-            let mut names = vec![(name, "updates")];
-            if any {
-                names.extend(averaged(index).or_else(|| Some((format!("{AVERAGED}_{index}/output"), "allreduces"))));
+            let any = stated.iter().filter(|(names, _)| !names.is_empty());
+            let missing = |kind: &str| format!("number {index} of the {kind}");
+            let names: Vec<(String, &str)> = any
+                .map(|(names, kind)| {
+                    (
+                        names
+                            .get(&index)
+                            .map_or_else(|| missing(kind), |name| (*name).to_string()),
+                        *kind,
+                    )
+                })
+                .collect();
+            let last = names.iter().filter_map(|(name, _)| self.lines.get(name.as_str())).max();
+            let place = last.copied().unwrap_or(self.last);
+            if !names.is_empty() {
+                pass.push(place, names, (vec![Value::Gradient(id)], Vec::new()));
             }
-            pass.push(place, names, (vec![Value::Gradient(id)], Vec::new()));
         }
         Some(())
     }

@@ -13,7 +13,7 @@ pub(super) fn is_operator(node: &Node) -> bool {
         Role::Backward if name.starts_with(super::keras::TAPE) => made && super::keras::GRADIENTS.contains(&leaf),
         Role::Backward if name.starts_with(TF_SCOPE) => made && TF_GRADIENTS.contains(&leaf),
         Role::Backward => true,
-        Role::Optimizer => name.starts_with("update_") || leaf.starts_with("ResourceApply"),
+        Role::Optimizer => name.starts_with("update_") || super::keras::is_update(name),
         Role::Allreduce => super::keras::is_averaged(name),
         _ => false,
     }
@@ -34,26 +34,23 @@ const TF_GRADIENTS: [&str; 6] = [
     "ReluGrad",
 ];
 
-/// Behind the forward half.
-const BEHIND: usize = 1 << 32;
-
 /// Chainer's: one operator for each, which reads what its record lists.
 pub(super) fn one_for_each(graph: &Graph) -> Option<Vec<Operator>> {
     let mut pass = Backward::new(graph, |index, _| index);
     let loss = graph.nodes.iter().find(|node| node.role == Role::Loss)?;
     let logits = pass.root(*graph.outputs.first()?);
-    let labels = Value::Labels(logits);
-    pass.push(BEHIND, Vec::new(), (vec![Value::Tensor(logits), labels], Vec::new()));
+    let (labels, behind) = (Value::Labels(logits), graph.nodes.len());
+    pass.push(behind, Vec::new(), (vec![Value::Tensor(logits), labels], Vec::new()));
     let gradient = pass.part(logits);
     let name = (format!("{}{ONE_END}", loss.name), "gradients");
     pass.push(
-        BEHIND + 1,
+        behind + 1,
         vec![name],
         (vec![labels, Value::Tensor(logits)], vec![gradient]),
     );
     let nodes: Vec<&Node> = graph.nodes.iter().filter(|node| node.role == Role::Forward).collect();
     for (index, node) in nodes.into_iter().rev().enumerate() {
-        let place = BEHIND + 2 + index;
+        let place = behind + 2 + index;
         let name = (format!("{}{ONE_END}", node.name), "gradients");
         if matches!(node.op, Op::Reshape) {
             // Another name of the gradient that it reads.
@@ -86,7 +83,7 @@ pub(super) fn a_few_for_each(graph: &Graph) -> Option<Vec<Operator>> {
     let output = pass.root(*graph.outputs.first()?);
     pass.pass(output, Value::Tensor(output));
     let forward = pass.forward.clone();
-    let mut place = BEHIND;
+    let mut place = graph.nodes.len();
     for node in forward.into_iter().rev() {
         let (x, y) = (pass.operand(node)?, *node.outputs.first()?);
         if !pass.wants(y) {
@@ -104,7 +101,7 @@ pub(super) fn a_few_for_each(graph: &Graph) -> Option<Vec<Operator>> {
             .map(Value::Gradient)
             .collect::<Vec<_>>();
         match &node.op {
-            Op::Binary { .. } => {
+            Op::Binary { .. } if !own.is_empty() => {
                 push(&mut pass, "BiasAddGrad", (vec![dy], own));
                 pass.pass(x, dy);
                 continue;
@@ -133,7 +130,7 @@ pub(super) fn cleared(graph: &Graph) -> Option<Vec<Operator>> {
     let mut pass = Backward::new(graph, |index, _| index);
     let forward = pass.forward.clone();
     let is_there = |name: &str| graph.nodes.iter().any(|node| node.name == name);
-    let mut place = BEHIND;
+    let mut place = graph.nodes.len();
     for node in forward.into_iter().rev() {
         let (x, y) = (pass.operand(node)?, *node.outputs.first()?);
         if !pass.wants(y) {
