@@ -28,11 +28,6 @@ pub fn is_generated(kernel: KernelId) -> bool {
     kernel != KernelId::EthosU
 }
 
-/// Whether a kernel is one of training. Its cost bounds the slowest way through it on any core, and no step of it is split.
-pub fn trains(kernel: KernelId) -> bool {
-    (140..=151).contains(&(kernel as u8))
-}
-
 /// Whether the kit of a board has cases of a kernel: that of a small flash leaves the portable ones to other boards of the same core.
 pub fn is_held(kernel: KernelId, board: &Board) -> bool {
     kernel != KernelId::EthosU && (kernel.backend() != Backend::Scalar || !board.firmware.contains(&"small-flash"))

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use arenite_host::gradient::{Loss, Request};
+use arenite_host::gradient::{Loss, Optimiser, Request};
 use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, Packed, pack};
 use ndarray::ArrayD;
@@ -75,6 +75,8 @@ pub fn request(loss: Loss, trainable: &[&str]) -> Option<Request> {
     Some(Request {
         loss,
         trainable: trainable.iter().map(|pattern| pattern.to_string()).collect(),
+        micro_batches: 1,
+        optimiser: Optimiser::Sgd,
     })
 }
 

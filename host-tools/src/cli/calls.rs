@@ -175,9 +175,9 @@ mod tests {
                 "expected a whole number",
             ),
             (
-                &["pack", DIGITS, "-o", "m", "--micro-batches", "2"],
+                &["pack", DIGITS, "-o", "m", "--stream-output"],
                 ErrorKind::Unsupported,
-                "--micro-batches is not built yet",
+                "--stream-output is not built yet",
             ),
             (
                 &["arenite", "inspect", "none.bin"],

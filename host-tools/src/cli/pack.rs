@@ -119,9 +119,16 @@ pub(super) struct Args {
     /// The loss of training: cross-entropy (labels), l2, or mse (a target).
     #[arg(long, value_name = "LOSS", requires = "train")]
     loss: Option<String>,
-    /// Parameters that are trained, by name with `*` for any characters, or `biases`; repeatable. The others stay as they are. Default: all.
+    /// Parameters that are trained, by name with `*` for any characters, `biases`, or `lora:RANK` for narrow layers beside those that stay; repeatable. The
+    /// others stay as they are. Default: all.
     #[arg(long, value_name = "PATTERN", requires = "train")]
     trainable: Vec<String>,
+    /// A training step goes through its batch in so many parts and updates once: activations are those of a part.
+    #[arg(long, value_name = "K", requires = "train", default_value_t = 1)]
+    micro_batches: usize,
+    /// The optimiser of training: sgd, `momentum[=SHARE]` or `adam[=B1,B2,EPSILON]`. All but sgd store gradients, and keep their moments in the state.
+    #[arg(long, value_name = "OPTIMISER", requires = "train", default_value = "sgd")]
+    optimiser: String,
     /// Sample inputs, .npz or .npy, that a device runs as a self-test: the file gets them and digests of their outputs.
     #[arg(long, value_name = "FILE")]
     self_test: Option<PathBuf>,
@@ -330,6 +337,9 @@ fn options(args: Args) -> Result<Vec<Options>> {
     if args.batch == Some(0) {
         return Err(usage("--batch 0".to_string()).expected("at least 1"));
     }
+    if args.micro_batches == 0 {
+        return Err(usage("--micro-batches 0".to_string()).expected("at least 1"));
+    }
     let sign = match (&args.sign, args.sign_counter) {
         (Some(key), Some(counter)) => Some(Signer::read(key, counter)?),
         _ => None,
@@ -348,6 +358,8 @@ fn options(args: Args) -> Result<Vec<Options>> {
         (Some(loss), true) => Some(gradient::Request {
             loss: gradient::Loss::named(loss)?,
             trainable: args.trainable,
+            micro_batches: args.micro_batches,
+            optimiser: gradient::Optimiser::named(&args.optimiser)?,
         }),
         _ => None,
     };

@@ -35,12 +35,10 @@ const fn value(name: &'static str, value: &'static str, comes_with: &'static str
     }
 }
 
-const TRAIN: &str = "trace the network with the batch that is wanted";
 const STREAM: &str = "set the whole input before a run; --fit and --region lower the arena";
 
 /// All of it. Whoever builds one takes its row away.
 const PLANNED: &[Planned] = &[
-    option("--micro-batches", "training on the device", TRAIN),
     value(
         "--stream-input",
         "again",

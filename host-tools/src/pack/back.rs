@@ -217,6 +217,8 @@ pub fn train(
     let [inference, training] = [back.placed.arena_bytes(), placed.arena_bytes()];
     summary.training = Some(TrainingReport {
         loss: asked.loss.name().to_string(),
+        optimiser: (asked.optimiser != gradient::Optimiser::Sgd).then(|| asked.optimiser.to_string()),
+        micro_batches: (asked.micro_batches > 1).then_some(asked.micro_batches),
         trained_params: gradient::scalars(&program.graph, &parameters),
         gradients: parameters.len(),
         backward_macs,

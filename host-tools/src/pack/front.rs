@@ -56,8 +56,35 @@ pub struct Front {
 /// # Errors
 /// Errors of the importer, the weights file, the check of the graph or a pass.
 pub fn run(options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> Result<Front> {
-    // Read once: a pipe has nothing to give a second time.
-    let content = import::read(&options.input)?;
+    of(import::read(&options.input)?, options, dump, progress)
+}
+
+/// The network of a micro-batch: that of the same input, at the batch that `--micro-batches` makes of `batch`.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] for a batch that is no multiple; errors of [`of`].
+pub(super) fn part(content: Vec<u8>, batch: usize, options: &Options, progress: &mut Progress<'_>) -> Result<Graph> {
+    let parts = options.micro_batches();
+    if !batch.is_multiple_of(parts) {
+        let message = format!("--micro-batches {parts} of a batch of {batch}");
+        return Err(Error::new(ErrorKind::Usage, message)
+            .expected(format!("a batch that is a multiple of {parts}"))
+            .help(format!("pass --batch {}", batch.next_multiple_of(parts))));
+    }
+    let import = import::ImportOptions {
+        batch: Some(batch / parts),
+        ..options.import.clone()
+    };
+    let options = Options {
+        import,
+        dump_after: None,
+        ..options.clone()
+    };
+    Ok(of(content, &options, &mut Dump::default(), progress)?.graph)
+}
+
+/// As [`run`], of what has been read: a pipe has nothing to give a second time.
+pub(super) fn of(content: Vec<u8>, options: &Options, dump: &mut Dump, progress: &mut Progress<'_>) -> Result<Front> {
     let name = files::paths::shown(&options.input);
     let (asked, momentum) = norms::asked(options)?;
     let (dialect, imported) = import::import_content(&name, &content, options.dialect.as_deref(), &asked)?;

@@ -21,9 +21,10 @@ pub use finish::verify;
 pub use options::{Options, Packed, Progress, Streamed, target_named};
 pub use whole::portable;
 
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::files::{Draft, Output};
 use crate::gradient;
+use crate::import;
 use dump::Dump;
 use finish::Sources;
 
@@ -64,10 +65,15 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
     let mut dump = Dump::of(options)?;
 
     progress("reading the network", 0, 0);
-    let mut front = front::run(options, &mut dump, progress).map_err(|e| match e.kind() {
+    let at_input = |e: Error| match e.kind() {
         ErrorKind::Input | ErrorKind::Unsupported => e.in_file(&options.input),
         _ => e,
-    })?;
+    };
+    let content = import::read(&options.input).map_err(at_input)?;
+    let again = (options.micro_batches() > 1).then(|| content.clone());
+    let mut front = front::of(content, options, &mut dump, progress).map_err(at_input)?;
+    let part = again.map(|content| front::part(content, front.summary.batch, options, progress));
+    let part = part.transpose().map_err(at_input)?;
     asked.refuse_beside_ethos_u(&front.graph)?;
     front.files.iter().try_for_each(|file| output.differs_from(file))?;
     let mut summary = front.summary;
@@ -89,7 +95,7 @@ pub fn draft(options: &Options, progress: &mut Progress<'_>) -> Result<(Packed, 
     let (spend, warning) = winograd::told(spent, options, &mut summary);
     let in_pieces = flash.map(|flash| (front.graph.clone(), flash));
     let trained = options.train.as_ref().map(|asked| {
-        let trained = gradient::differentiate(front.graph.clone(), asked);
+        let trained = gradient::differentiate(front.graph.clone(), asked, part);
         trained.map_err(|e| e.in_file(&options.input))
     });
     let trained = trained.transpose()?;

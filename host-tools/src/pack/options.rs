@@ -244,11 +244,17 @@ impl Options {
         }
     }
 
+    /// Parts in which a training step goes through its batch.
+    pub(super) fn micro_batches(&self) -> usize {
+        self.train.as_ref().map_or(1, |asked| asked.micro_batches.max(1))
+    }
+
     /// Refuses what does not go with steps of training.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`].
     pub(super) fn refuse_beside_training(&self) -> Result<()> {
+        let is_float = self.quantize.is_none();
         let beside = [
             (self.cores > 1, "--cores"),
             (self.accelerator.is_some(), "--accelerator"),
@@ -257,16 +263,15 @@ impl Options {
             (self.max_step.is_some(), "--max-step"),
             (self.explain, "--explain"),
             (self.winograd, "--winograd"),
-            (self.quantize.is_some(), "--calibrate"),
             (self.weight_only.is_some(), "--weight-bits"),
-            (self.input_dtype.is_some(), "--input-dtype"),
-            (self.output_dtype.is_some(), "--output-dtype"),
+            (is_float && self.input_dtype.is_some(), "--input-dtype"),
+            (is_float && self.output_dtype.is_some(), "--output-dtype"),
         ];
         match beside.into_iter().find(|&(given, _)| given && self.train.is_some()) {
             None => Ok(()),
             Some((_, option)) => Err(Error::new(ErrorKind::Usage, format!("--train with {option}"))
                 .expected("one of them")
-                .help("a network is trained in f32, in one arena, on one core: leave one of the options out")),
+                .help("layers are trained in f32, in one arena, on one core: leave one of the options out")),
         }
     }
 

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use arenite::{KernelId, LoadError, Model};
 use arenite_host::board::{Board, ready};
 use arenite_tests::blob::{Blob, aligned};
-use arenite_tests::kit::{is_generated, trains};
+use arenite_tests::kit::is_generated;
 use arenite_tests::skip;
 use arenite_xtask::most::axes::{Case, Counted, STEP, bases, count, instructions_of_a_unit, scaled};
+use arenite_xtask::most::generate::trains;
 
 /// Instructions for each unit of cost grow by at most a third where an axis is scaled.
 const GROWTH: f64 = 4.0 / 3.0;

@@ -1,8 +1,8 @@
 //! Gradients of parameters, for those who compare them.
 //!
-//! No memory of a training step holds a parameter's gradient: the kernel that sums it applies it at once, `w -= rate * dw`. So a step of this kind is run
-//! on parameters that are zero and by a rate of -1, which leaves `dw` itself where the parameters were; then they are put back and updated as the kernel
-//! would have done it, bit for bit. Nothing else reads them in between, for one step runs.
+//! Where a step applies a gradient at once, `w -= rate * dw`, no memory holds it. So the step is run on parameters that are zero and by a rate of -1, which
+//! leaves `dw` itself where the parameters were; then they are put back and updated as the kernel would have done it, bit for bit. Nothing else reads them in
+//! between, for one step runs. Where gradients are stored, they are read behind the last step that adds to them.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,28 @@ use arenite::{Progress, RunError, Session, Slot, Step};
 
 use super::view::ModelView;
 use crate::error::{Error, Result};
+use crate::metadata::StepMeta;
 
 /// What stands behind a parameter's name in that of the step that updates it.
 const UPDATE: &str = ".sgd";
+
+/// The same in that of the last step that adds to its stored gradient.
+const SUM: &str = ".gradient";
 
 /// The first trained parameter of a state that is not finite, by its name.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Input`] for a damaged file.
 pub fn not_finite(training: &ModelView<'_>, state: &[u8]) -> Result<Option<String>> {
-    let updates = Gradients::of(training)?.updates;
     let is_finite = |update: &Update| {
         let from = update.parameter.offset as usize;
         let bytes = state.get(from..from + update.layout.elements() * size_of::<f32>());
         let words = bytes.map_or(&[][..], |bytes| bytes.as_chunks().0);
         words.iter().all(|&word| f32::from_le_bytes(word).is_finite())
     };
-    let mut updates = updates.into_values();
-    Ok(updates.find(|update| !is_finite(update)).map(|update| update.name))
+    let mut updates = updates(training)?.into_iter().map(|(_, update)| update);
+    let mut applied = updates.by_ref().filter(|update| update.parameter.region == Slot::STATE);
+    Ok(applied.find(|update| !is_finite(update)).map(|update| update.name))
 }
 
 /// The gradient of one parameter.
@@ -48,7 +52,9 @@ pub struct Gradients {
     updates: BTreeMap<usize, Update>,
 }
 
+/// A step that applies a gradient to a parameter, or adds to a stored one.
 struct Update {
+    /// What it changes.
     parameter: Slot,
     rate: Slot,
     layout: Layout,
@@ -68,25 +74,13 @@ impl Gradients {
     /// # Errors
     /// [`crate::ErrorKind::Input`] for a damaged file.
     pub fn of(training: &ModelView<'_>) -> Result<Self> {
-        let names = training.metadata()?.steps;
-        let steps = training.steps()?;
-        let updates = steps
-            .iter()
-            .zip(&names)
-            .enumerate()
-            .filter_map(|(index, (step, meta))| {
-                let (parameter, rate, layout) = update(step)?;
-                let update = Update {
-                    parameter,
-                    rate,
-                    layout,
-                    name: meta.name.strip_suffix(UPDATE).unwrap_or(&meta.name).to_owned(),
-                    found: Vec::new(),
-                };
-                Some((index, update))
-            });
+        let mut updates = updates(training)?;
+        let is_sum = |update: &Update| update.parameter.region != Slot::STATE;
+        if updates.iter().any(|(_, update)| is_sum(update)) {
+            updates.retain(|(_, update)| is_sum(update));
+        }
         Ok(Self {
-            updates: updates.collect(),
+            updates: updates.into_iter().collect(),
         })
     }
 
@@ -123,6 +117,11 @@ impl Update {
     fn run(&mut self, session: &mut Session<'_, '_>) -> std::result::Result<Progress, RunError> {
         let bytes = self.layout.elements() * size_of::<f32>();
         let read = |session: &Session<'_, '_>, slot, len: usize| session.read(slot, len as u32).map(<[u8]>::to_vec);
+        if self.parameter.region != Slot::STATE {
+            let progress = session.step()?;
+            self.found = read(session, self.parameter, bytes).unwrap_or_default();
+            return Ok(progress);
+        }
         let (Some(before), Some(rate)) = (read(session, self.parameter, bytes), read(session, self.rate, 4)) else {
             return session.step();
         };
@@ -178,6 +177,29 @@ impl Layout {
             Self::Plain(extents) => extents.iter().product(),
         }
     }
+}
+
+/// The steps of training that update a parameter, and the last of those that add to each stored gradient, by their place in the list.
+fn updates(training: &ModelView<'_>) -> Result<Vec<(usize, Update)>> {
+    let names = training.metadata()?.steps;
+    let steps = training.steps()?;
+    let of = |(index, (step, meta)): (usize, (&Step, &StepMeta))| {
+        let (parameter, rate, layout) = update(step)?;
+        let name = if parameter.region == Slot::STATE {
+            meta.name.strip_suffix(UPDATE).unwrap_or(&meta.name)
+        } else {
+            meta.name.strip_suffix(SUM)?
+        };
+        let update = Update {
+            parameter,
+            rate,
+            layout,
+            name: name.to_owned(),
+            found: Vec::new(),
+        };
+        Some((index, update))
+    };
+    Ok(steps.iter().zip(&names).enumerate().filter_map(of).collect())
 }
 
 /// The parameter that a step updates, its rate, and the parameter's layout.

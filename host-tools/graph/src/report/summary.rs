@@ -108,6 +108,12 @@ pub struct Summary {
 pub struct TrainingReport {
     /// The loss.
     pub loss: String,
+    /// The optimiser, as the option has it. None for gradient descent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub optimiser: Option<String>,
+    /// Parts in which a step goes through its batch. None for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro_batches: Option<usize>,
     /// Scalars that are trained.
     pub trained_params: u64,
     /// Gradients of parameters.

@@ -4,8 +4,12 @@
 //! forward, then loss, gradients and updates. The rule of each operator is in `rules`, what is trained and by which name in `parameters`, and losses are in
 //! [`loss`]. Weight gradients are applied at once, by the steps that compute them; the gradient of a layer's input comes before its update.
 
+mod lora;
 pub mod loss;
+mod micro;
+pub mod optimiser;
 pub mod parameters;
+mod pointwise;
 mod reverse;
 mod rules;
 pub mod traced;
@@ -13,6 +17,8 @@ pub mod traced;
 use std::collections::BTreeSet;
 
 pub use loss::Loss;
+use optimiser::Moments;
+pub use optimiser::Optimiser;
 pub use parameters::{Parameter, keep_batch_norms};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -25,8 +31,12 @@ use reverse::Reverse;
 pub struct Request {
     /// The loss.
     pub loss: Loss,
-    /// Patterns of the names of parameters that are trained; none stands for all.
+    /// Patterns of the names of parameters that are trained, and `lora:RANK` for narrow layers beside theirs; none stands for all.
     pub trainable: Vec<String>,
+    /// Parts in which a training step goes through its batch.
+    pub micro_batches: usize,
+    /// The optimiser.
+    pub optimiser: Optimiser,
 }
 
 /// A network and its training.
@@ -42,50 +52,44 @@ pub struct Trained {
     pub backward_macs: u64,
 }
 
-/// Differentiates a network.
+/// Differentiates a network. With micro-batches, `part` is the same network at the batch of one of them.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] naming all operators without a gradient; [`ErrorKind::Input`] for a loss that is not one of this network's, a pattern that names
-/// no parameter, and parameters that cannot be trained.
-pub fn differentiate(graph: Graph, request: &Request) -> Result<Trained> {
-    let (parameters, needs) = chosen(&graph, request)?;
-    let mut inference = graph;
-    for parameter in &parameters {
-        let tensor = inference.tensor_mut(parameter.tensor);
-        if let TensorKind::Const(data) = &tensor.kind {
-            tensor.kind = TensorKind::State(data.clone());
+/// [`ErrorKind::Unsupported`] naming all operators without a gradient, and for a `part` that is another network; [`ErrorKind::Input`] for a loss that is not
+/// one of this network's, a pattern that names no parameter, and parameters that cannot be trained.
+pub fn differentiate(graph: Graph, request: &Request, part: Option<Graph>) -> Result<Trained> {
+    let parts = request.micro_batches;
+    let (trainable, rank) = lora::asked(&request.trainable)?;
+    let widened = |mut graph: Graph| {
+        if let Some(rank) = rank {
+            lora::add(&mut graph, rank)?;
+            passes::name_apart(&mut graph);
         }
-    }
-    // Moving statistics follow the batches.
-    let norms = inference
-        .nodes
-        .iter()
-        .filter(|node| matches!(node.op, Op::BatchNorm { .. }));
-    let moving: Vec<TensorId> = norms
-        .flat_map(|node| node.inputs[3..].iter().copied().flatten())
-        .collect();
-    for id in moving {
-        let tensor = inference.tensor_mut(id);
-        if let TensorKind::Const(data) = &tensor.kind {
-            tensor.kind = TensorKind::State(data.clone());
-        }
-    }
-    // What is trained is f32, whatever bits the file had.
-    for node in &inference.nodes {
-        let weights = node.inputs.get(1).copied().flatten();
-        if parameters.iter().any(|parameter| Some(parameter.tensor) == weights) {
-            inference.low_bits.remove(&node.name);
-        }
-    }
+        Ok::<_, Error>(graph)
+    };
+    let graph = widened(graph)?;
+    let (parameters, needs) = chosen(&graph, request.loss, &trainable)?;
+    let (inference, moments) = with_state(graph, &parameters, request.optimiser);
     check::check(&inference)?;
-    let mut training = inference.clone();
+    let mut training = match part {
+        Some(part) => {
+            let (part, _) = with_state(widened(part)?, &parameters, request.optimiser);
+            micro::check(&inference, &part, parts)?;
+            part
+        }
+        None => inference.clone(),
+    };
     let mut reverse = Reverse::new(&mut training, needs);
-    let nodes = reverse.forward();
+    let (nodes, rate) = (reverse.forward(), reverse.rate());
     reverse.loss(request.loss)?;
     for node in nodes.iter().rev() {
         rules::apply(&mut reverse, node)?;
     }
-    let backward_macs = reverse.finish();
+    let mut backward_macs = reverse.finish();
+    if parts > 1 || moments.store() {
+        training = micro::unroll(training, &inference, parts, (request.loss, rate), &moments)?;
+        backward_macs *= parts as u64;
+    }
     passes::name_apart(&mut training);
     check::check(&training)?;
     Ok(Trained {
@@ -96,15 +100,41 @@ pub fn differentiate(graph: Graph, request: &Request) -> Result<Trained> {
     })
 }
 
+/// The network with what is trained in its state, the moving statistics that follow the batches, and what the optimiser keeps.
+fn with_state(mut graph: Graph, parameters: &[Parameter], optimiser: Optimiser) -> (Graph, Moments) {
+    let norms = graph
+        .nodes
+        .iter()
+        .filter(|node| matches!(node.op, Op::BatchNorm { .. }));
+    let moving = norms.flat_map(|node| node.inputs[3..].iter().copied().flatten());
+    let own = parameters.iter().map(|parameter| parameter.tensor);
+    for id in moving.chain(own).collect::<Vec<TensorId>>() {
+        let tensor = graph.tensor_mut(id);
+        if let TensorKind::Const(data) = &tensor.kind {
+            tensor.kind = TensorKind::State(data.clone());
+        }
+    }
+    // What is trained is f32, whatever bits the file had.
+    for node in &graph.nodes {
+        let weights = node.inputs.get(1).copied().flatten();
+        if parameters.iter().any(|parameter| Some(parameter.tensor) == weights) {
+            graph.low_bits.remove(&node.name);
+        }
+    }
+    let moments = Moments::added(&mut graph, parameters, optimiser);
+    passes::name_apart(&mut graph);
+    (graph, moments)
+}
+
 /// The parameters that are trained, and of each tensor whether it depends on one of them: there its gradient is wanted.
-fn chosen(graph: &Graph, request: &Request) -> Result<(Vec<Parameter>, Vec<bool>)> {
+fn chosen(graph: &Graph, loss: Loss, trainable: &[String]) -> Result<(Vec<Parameter>, Vec<bool>)> {
     if graph.outputs.len() != 1 {
         let message = format!("--train of a network with {} outputs", graph.outputs.len());
         return Err(Error::unsupported(message)
             .expected("one output, which the loss judges")
             .help("--until OUTPUT takes the part of the network before one of them"));
     }
-    let parameters = parameters::chosen(graph, &request.trainable)?;
+    let parameters = parameters::chosen(graph, trainable)?;
     let mut needs = vec![false; graph.tensors.len()];
     parameters.iter().for_each(|parameter| needs[parameter.tensor.0] = true);
     for node in &graph.nodes {
@@ -112,7 +142,7 @@ fn chosen(graph: &Graph, request: &Request) -> Result<(Vec<Parameter>, Vec<bool>
             node.outputs.iter().for_each(|id| needs[id.0] = true);
         }
     }
-    without_gradient(graph, request.loss, &needs)?;
+    without_gradient(graph, loss, &needs)?;
     Ok((parameters, needs))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
-use crate::graph::{DType, Data, Expr, Graph, Op, TensorId, TensorKind, facts};
+use crate::graph::{BinaryOp, DType, Data, Expr, Graph, Op, TensorId, TensorKind, facts};
 
 /// A parameter of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ const BIASES: &str = "biases";
 /// [`crate::error::ErrorKind::Input`] for a pattern that matches nothing; for parameters that are not f32, that pack computes from several, or that layers
 /// share.
 pub fn chosen(graph: &Graph, patterns: &[String]) -> Result<Vec<Parameter>> {
-    let mut found = all(graph);
+    let mut found = all(graph, !patterns.is_empty());
     if found.is_empty() {
         return Err(Error::input("--train: the network has no weights that can be trained")
             .expected("a convolution or a fully connected layer with constant f32 weights"));
@@ -85,20 +85,29 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
     pattern[at..].iter().all(|rest| *rest == b'*')
 }
 
-/// The constant parameters of layers, in the layers' order, and how many layers have each.
-fn all(graph: &Graph) -> Vec<(Parameter, usize)> {
+/// The constant parameters of layers, in the layers' order, and how many layers have each; with those of sums and products, where they are asked for.
+fn all(graph: &Graph, of_elements: bool) -> Vec<(Parameter, usize)> {
     let mut order = Vec::new();
     let mut layers: BTreeMap<TensorId, usize> = BTreeMap::new();
-    for node in graph.nodes.iter().filter(|node| has_parameters(&node.op)) {
-        for (index, bias) in [(1, false), (2, true), (3, false)] {
-            // Of a convolution it is a sum that was fused into it, of a batch norm its moving mean.
-            if index == 3 && !matches!(node.op, Op::LocallyConnected2d { .. }) {
-                continue;
-            }
+    for node in &graph.nodes {
+        let places: &[(usize, bool)] = match node.op {
+            Op::LocallyConnected2d { .. } => &[(1, false), (2, true), (3, false)],
+            _ if has_parameters(&node.op) => &[(1, false), (2, true)],
+            Op::RmsNorm { .. } => &[(1, false)],
+            Op::Binary {
+                kind: BinaryOp::Add, ..
+            } if of_elements => &[(0, true), (1, true)],
+            Op::Binary {
+                kind: BinaryOp::Mul, ..
+            } if of_elements => &[(0, false), (1, false)],
+            _ => continue,
+        };
+        for &(index, bias) in places {
             let Some(tensor) = node.inputs.get(index).copied().flatten() else {
                 continue;
             };
-            if !graph.tensor(tensor).is_const() || !is_parameter(graph, tensor) {
+            let is_number = graph.tensor(tensor).elements() == 1 && matches!(node.op, Op::Binary { .. });
+            if !graph.tensor(tensor).is_const() || !is_parameter(graph, tensor) || is_number {
                 continue;
             }
             let users = layers.entry(tensor).or_insert(0);
@@ -161,7 +170,7 @@ fn is_moved(expr: &Expr) -> bool {
     }
 }
 
-/// Whether it is a layer whose operands 1 and 2 are weights and bias, or gain and shift; operand 3 of a locally connected one is its gain.
+/// Whether it is a layer whose operands 1 and 2 are weights and bias, or gain and shift.
 fn has_parameters(op: &Op) -> bool {
     matches!(
         op,

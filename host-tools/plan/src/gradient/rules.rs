@@ -3,6 +3,7 @@
 use arenite::ops::pointwise::{Function, UnaryOp};
 
 use super::parameters::keys;
+use super::pointwise::{self, Chain};
 use super::reverse::{Reverse, input};
 use crate::error::{Error, Result};
 use crate::graph::train::{Activated, Train};
@@ -21,7 +22,13 @@ pub(super) fn has_gradient(graph: &Graph, node: &Node, needs: &[bool]) -> std::r
         return Err(format!("it computes {}", graph.tensor(*id).dtype.name()));
     }
     let wanted = |index: usize| input(node, index).is_some_and(|id| needs[id.0]);
+    // A layer's own gradient is that of constants; but for a linear one's weights.
+    let computed = |index: usize| wanted(index) && tensor(index).is_some_and(|x| !x.is_const());
     match &node.op {
+        Op::Conv2d(_) | Op::LocallyConnected2d { .. } | Op::BatchNorm { .. } if (1..3).any(computed) => {
+            Err("its weights are computed in the run".into())
+        }
+        Op::Linear { .. } if computed(2) => Err("its bias is computed in the run".into()),
         Op::Conv2d(attrs) if attrs.layout != Layout::Nhwc => Err("its channels are not last".into()),
         Op::Conv2d(_) if tensor(3).is_some() => Err("a sum is fused into it".into()),
         Op::MaxPool2d(attrs) if attrs.kernel.iter().product::<usize>() > 256 => {
@@ -41,27 +48,24 @@ pub(super) fn has_gradient(graph: &Graph, node: &Node, needs: &[bool]) -> std::r
         | Op::Identity
         | Op::Transpose { .. }
         | Op::Concat { .. }
+        | Op::Softmax { .. }
+        | Op::LogSoftmax { .. }
+        | Op::RmsNorm { .. }
+        | Op::Broadcast
         | Op::Pad { .. } => Ok(()),
+        Op::Slice { stride, .. } if stride.iter().any(|&step| step != 1) => Err("it leaves elements out".into()),
+        Op::Slice { .. } => Ok(()),
         Op::Unary(UnaryKind::Relu | UnaryKind::Relu6 | UnaryKind::ReluN1To1) => Ok(()),
-        Op::Unary(kind) => activated(*kind)
-            .map(|_| ())
-            .ok_or_else(|| "its function has none here".into()),
+        Op::Unary(kind) if activated(*kind).is_some() || pointwise::has_gradient(*kind) => Ok(()),
+        Op::Unary(_) => Err("its function has none here".into()),
         Op::Binary {
-            kind: BinaryOp::Add, ..
-        } => {
-            let shape = node.outputs.first().map(|&id| &graph.tensor(id).shape);
-            let broadcast = (0..2).any(|i| wanted(i) && tensor(i).map(|x| &x.shape) != shape);
-            if broadcast {
-                Err("a trained operand of the sum is repeated along an axis".into())
-            } else {
-                Ok(())
-            }
-        }
-        Op::Reduce {
-            kind: ReduceKind::Mean,
-            axes,
+            kind: BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div,
             ..
-        } if tensor(0).is_some_and(|x| x.shape.len() == 4) && axes[..] == [1, 2] => Ok(()),
+        } => Ok(()),
+        Op::Reduce {
+            kind: ReduceKind::Mean | ReduceKind::Sum,
+            ..
+        } => Ok(()),
         _ => Err("there is no rule for it".into()),
     }
 }
@@ -92,7 +96,14 @@ pub(super) fn apply(pass: &mut Reverse<'_>, node: &Node) -> Result<()> {
         }
         Op::MaxPool2d(attrs) => max_pool(pass, node, attrs, (x, y, dy))?,
         Op::AvgPool2d(attrs) => avg_pool(pass, node, attrs.clone(), (x, dy)),
-        Op::Reduce { .. } => mean(pass, node, (x, y, dy)),
+        Op::Reduce { kind, axes, .. } => {
+            let is_image = pass.graph.tensor(x).shape.len() == 4 && axes[..] == [1, 2];
+            if *kind == ReduceKind::Mean && is_image {
+                mean(pass, node, (x, y, dy));
+            } else {
+                Chain::of(pass, node).reduction(*kind, axes, (x, dy));
+            }
+        }
         Op::Reshape | Op::Identity => view(pass, node, Op::Reshape, (x, dy)),
         Op::Transpose { perm } => {
             let mut inverse = vec![0; perm.len()];
@@ -101,12 +112,22 @@ pub(super) fn apply(pass: &mut Reverse<'_>, node: &Node) -> Result<()> {
         }
         // The gradient has gone through these on its way here.
         Op::Unary(UnaryKind::Relu | UnaryKind::Relu6 | UnaryKind::ReluN1To1) => pass.give(x, dy),
-        Op::Unary(kind) => {
-            let activation = activated(*kind).ok_or_else(|| Error::internal("a function without a gradient"))?;
-            let dx = pass.activation_grad(activation, dy, y);
-            pass.give(x, dx);
+        Op::Unary(kind) => match activated(*kind) {
+            Some(activation) => {
+                let dx = pass.activation_grad(activation, dy, y);
+                pass.give(x, dx);
+            }
+            None => Chain::of(pass, node).unary(*kind, (x, y, dy)),
+        },
+        Op::Binary { kind, .. } => Chain::of(pass, node).operands(node, *kind, (y, dy)),
+        Op::Softmax { axis, beta } => Chain::of(pass, node).softmax((*axis, *beta), (x, y, dy)),
+        Op::LogSoftmax { axis } => Chain::of(pass, node).log_softmax(*axis, (x, y, dy)),
+        Op::RmsNorm { epsilon } => {
+            let gain = input(node, 1).ok_or_else(|| Error::internal("an RMSNorm without a gain"))?;
+            Chain::of(pass, node).rms_norm(*epsilon, gain, (x, dy));
         }
-        Op::Binary { .. } => (0..2).filter_map(|i| input(node, i)).for_each(|id| pass.give(id, dy)),
+        Op::Broadcast => Chain::of(pass, node).broadcast((x, dy)),
+        Op::Slice { begin, .. } => Chain::of(pass, node).slice(begin, (x, dy)),
         Op::Concat { axis, .. } => concat(pass, node, *axis, dy),
         Op::Pad { pads, .. } => {
             let begin = pads.iter().map(|&(before, _)| before).collect();
@@ -146,6 +167,10 @@ fn conv2d(pass: &mut Reverse<'_>, node: &Node, attrs: &Conv2dAttrs, (x, dy): (Te
 fn linear(pass: &mut Reverse<'_>, node: &Node, ends: (TensorId, TensorId)) {
     let ops = [Train::LinearInputGrad, Train::LinearWeightSgd].map(Op::Train);
     layer(pass, node, ends, ops);
+    // Of a product of two activations.
+    if let Some(w) = input(node, 1).filter(|&w| pass.wants(w) && !pass.is_trained(w)) {
+        Chain::of(pass, node).linear_weights((ends.0, w, ends.1));
+    }
 }
 
 /// As of other layers; the gain, which all but the bias read, comes last. Its gradient is computed from the filters before they change.
@@ -232,9 +257,12 @@ fn batch_norm(
     Ok(())
 }
 
+/// What stands behind a parameter's name in that of the step that updates it.
+pub(super) const UPDATE: &str = ".sgd";
+
 /// The name of the step that updates a parameter: the parameter's, as `--trainable` knows it.
-fn update(graph: &Graph, parameter: TensorId) -> String {
-    format!("{}.sgd", keys(graph, parameter).join(" and "))
+pub(super) fn update(graph: &Graph, parameter: TensorId) -> String {
+    format!("{}{UPDATE}", keys(graph, parameter).join(" and "))
 }
 
 /// Multiply-accumulates of a layer.

@@ -85,8 +85,9 @@ mod tests {
 
     #[test]
     fn smooth_functions_are_near_at_every_number() {
-        assert!(farthest(|x| x * 0.75, i16::MIN) <= 1.0);
-        assert!(farthest(|x| 20_000.0 * (x / 9000.0).sin(), i16::MIN) <= 2.0);
+        // The last line ends a number too early, as that of TensorFlow Lite does.
+        assert!(farthest(|x| x * 0.75, i16::MIN) <= 1.25);
+        assert!(farthest(|x| 20_000.0 * (x / 9000.0).sin(), i16::MIN) <= 2.6);
         assert!(farthest(|x| 30_000.0 / (1.0 + (-x / 4000.0).exp()), i16::MIN) <= 2.0);
         // Beyond its first steps, where it is steepest.
         assert!(farthest(|x| 300_000.0 / x.sqrt(), 2000) <= 8.0);
@@ -102,7 +103,7 @@ mod tests {
             }
         });
         assert!(
-            table[..=256].iter().all(|&value| value == table[0]),
+            table[..256].iter().all(|&value| value == -32768),
             "{:?}",
             &table[250..260]
         );

@@ -272,7 +272,8 @@ impl Extent {
 }
 
 impl Finished {
-    /// Checks a step's write: inside the tensor that it completes, and into no other one that is complete and still owns its memory.
+    /// Checks a step's write: inside the tensor that it completes, and into no other one that is complete and still owns its memory, unless the step adds to
+    /// all of it.
     fn write(&mut self, metadata: &Metadata, meta: &StepMeta, operands: &[Operand]) -> Result<()> {
         let owner = |operand: usize| meta.operands.get(operand).copied().unwrap_or(NO_TENSOR);
         let completes = meta.completes.as_ref().map(|tensor| Extent {
@@ -294,7 +295,11 @@ impl Finished {
                     slot.offset, slot.region, tensor.slot.offset, tensor.bytes
                 )));
             }
-            let spoilt = |tensor: &&Extent| tensor.owner == written.owner && tensor.meets(&written);
+            // Who adds to a tensor, as to a sum of gradients, has read all of it.
+            let adds = |tensor: &Extent| {
+                operand.access == Access::Update && (tensor.slot, tensor.bytes) == (written.slot, written.bytes)
+            };
+            let spoilt = |tensor: &&Extent| tensor.owner == written.owner && tensor.meets(&written) && !adds(tensor);
             if let (false, Some(tensor)) = (own, self.0.iter().find(spoilt)) {
                 return Err(Error::input(format!(
                     "it writes {}+{bytes} of region {}, into {}, which is complete",

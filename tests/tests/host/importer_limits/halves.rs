@@ -1,7 +1,7 @@
 //! Weights that are float16 in a `.tflite` file: convolutions and linear layers store these bits, and compute what they mean.
 
 use arenite::KernelId;
-use arenite_host::gradient::{Loss, Request};
+use arenite_host::gradient::{Loss, Optimiser, Request};
 use arenite_host::graph::LowBits;
 use arenite_host::import::ImportOptions;
 use arenite_host::model::ModelFile;
@@ -126,6 +126,8 @@ fn trained_layers_are_f32() {
             train: Some(Request {
                 loss: Loss::Mse,
                 trainable: trainable.into_iter().map(String::from).collect(),
+                micro_batches: 1,
+                optimiser: Optimiser::Sgd,
             }),
             ..Options::new(&input, folder.path().join("m.bin"))
         };

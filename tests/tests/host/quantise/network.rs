@@ -94,6 +94,12 @@ impl Network {
         weights.for_each(change);
     }
 
+    /// Adds to an element of a parameter.
+    pub(crate) fn change(&mut self, parameter: &str, at: usize, by: f64) {
+        let values = self.parameters.get_mut(parameter).expect("a parameter of this name");
+        *values.iter_mut().nth(at).expect("an element") += by;
+    }
+
     fn trace(&self) -> Value {
         let last = self.operators.last().expect("an operator");
         let mut tensors = self.parameters.clone();

@@ -1,7 +1,11 @@
 //! Training: networks packed with `--train`, trained here, beside PyTorch in f64 and beside loops of these files in f64. On a board: `boards/training.rs`.
 
+mod adapted;
 mod learning;
+mod micro;
 mod norms;
+mod optimisers;
+mod pointwise;
 mod refused;
 mod squared;
 mod steps;

@@ -28,7 +28,7 @@ class Texts(Case):
             (DIGITS, ["--target", "cortex-m44"], {"target": "cortex-m44"}),
             (DIGITS, ["--region", "sram=1K"], {"region": "sram=1K"}),
             (DIGITS, ["--dtype", "int8"], {"dtype": "int8"}),
-            (DIGITS, ["--micro-batches", "4"], {"micro_batches": 4}),
+            (DIGITS, ["--stream-output"], {"stream_output": True}),
             (DIGITS, ["--calibrate", "none.npz", "--dtype", "int8"], {"calibrate": "none.npz", "dtype": "int8"}),
         ]:
             with self.subTest(words=words, source=str(source)):

@@ -21,6 +21,7 @@ use arenite::{DType, KernelId, Slot, Step};
 
 pub use shapes::Random;
 use shapes::{Form, affordable, loops};
+pub use training::trains;
 
 /// A step with its places: operands in region 0 from `arena` on, constants in the weights from `weights` on.
 pub struct Generated {

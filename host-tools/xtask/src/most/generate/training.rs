@@ -23,29 +23,47 @@ pub(super) fn step(kernel: KernelId, random: &mut Random, form: Form, base: u32)
         region: Slot::WEIGHTS,
         offset: base,
     };
-    match kernel {
-        KernelId::TrainedConv2dF32 | KernelId::Conv2dInputGradF32 | KernelId::Conv2dWeightSgdF32 => {
-            Some((convolution(kernel, random, form), Vec::new()))
-        }
-        KernelId::LinearInputGradF32 | KernelId::LinearWeightSgdF32 | KernelId::BiasSgdF32 => {
-            Some((linear(kernel, random)?, Vec::new()))
-        }
-        KernelId::MaxPoolPositionsF32 | KernelId::MaxPoolGradF32 | KernelId::AvgPoolGradF32 => {
-            pool(kernel, random, constant)
-        }
+    Some(match family(kernel)? {
+        Family::Convolution => (convolution(kernel, random, form), Vec::new()),
+        Family::Linear => (linear(kernel, random)?, Vec::new()),
+        Family::Pool => pool(kernel, random, constant)?,
+        Family::LocallyConnected => (locally_connected(kernel, random)?, Vec::new()),
+        Family::Lrn => (normalising(random), Vec::new()),
+        Family::BatchNorm => (batch_norm(kernel, random), Vec::new()),
+        Family::Elements => elements(kernel, random, constant),
+    })
+}
+
+/// Whether a kernel is one of training. Its cost bounds the slowest way through it on any core, and no step of it is split.
+pub fn trains(kernel: KernelId) -> bool {
+    family(kernel).is_some()
+}
+
+/// Kernels of training whose steps are drawn alike.
+enum Family {
+    Convolution,
+    Linear,
+    Pool,
+    LocallyConnected,
+    Lrn,
+    BatchNorm,
+    Elements,
+}
+
+fn family(kernel: KernelId) -> Option<Family> {
+    Some(match kernel {
+        KernelId::TrainedConv2dF32 | KernelId::Conv2dInputGradF32 | KernelId::Conv2dWeightSgdF32 => Family::Convolution,
+        KernelId::LinearInputGradF32 | KernelId::LinearWeightSgdF32 | KernelId::BiasSgdF32 => Family::Linear,
+        KernelId::MaxPoolPositionsF32 | KernelId::MaxPoolGradF32 | KernelId::AvgPoolGradF32 => Family::Pool,
         KernelId::TrainedLocallyConnectedF32
         | KernelId::LocallyConnectedInputGradF32
         | KernelId::LocallyConnectedWeightSgdF32
-        | KernelId::LocallyConnectedGainGradF32 => Some((locally_connected(kernel, random)?, Vec::new())),
-        KernelId::LrnGradF32 => Some((normalising(random), Vec::new())),
-        KernelId::BatchNormF32 | KernelId::BatchStatisticsF32 | KernelId::BatchNormGradF32 => {
-            Some((batch_norm(kernel, random), Vec::new()))
-        }
-        KernelId::ActivationGradF32 | KernelId::SoftmaxCrossEntropyF32 | KernelId::SquaredErrorF32 => {
-            Some(elements(kernel, random, constant))
-        }
-        _ => None,
-    }
+        | KernelId::LocallyConnectedGainGradF32 => Family::LocallyConnected,
+        KernelId::LrnGradF32 => Family::Lrn,
+        KernelId::BatchNormF32 | KernelId::BatchStatisticsF32 | KernelId::BatchNormGradF32 => Family::BatchNorm,
+        KernelId::ActivationGradF32 | KernelId::SoftmaxCrossEntropyF32 | KernelId::SquaredErrorF32 => Family::Elements,
+        _ => return None,
+    })
 }
 
 fn convolution(kernel: KernelId, random: &mut Random, form: Form) -> Step {
