@@ -50,6 +50,18 @@ fn operator(op: &str, attrs: &Value, inputs: &[Option<&ArrayD<f64>>]) -> ArrayD<
         "tanh" => x.mapv(f64::tanh),
         "hardswish" => x.mapv(|v| v * (v + 3.0).clamp(0.0, 6.0) / 6.0),
         "silu" => x.mapv(|v| v / (1.0 + (-v).exp())),
+        "rsqrt" => x.mapv(|v| 1.0 / v.sqrt()),
+        "square" => x.mapv(|v| v * v),
+        "softsign" => x.mapv(|v| v / (1.0 + v.abs())),
+        "softplus" => x.mapv(|v| v.exp().ln_1p()),
+        "hardsigmoid" => x.mapv(|v| (v / 6.0 + 0.5).clamp(0.0, 1.0)),
+        "erf" => x.mapv(erf),
+        "gelu" => x.mapv(|v| 0.5 * v * (1.0 + erf(v / 2.0_f64.sqrt()))),
+        "gelu_tanh" => {
+            x.mapv(|v| 0.5 * v * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (v + 0.044715 * v.powi(3))).tanh()))
+        }
+        "sin" => x.mapv(f64::sin),
+        "cos" => x.mapv(f64::cos),
         "abs" => x.mapv(f64::abs),
         "neg" => x.mapv(|v| -v),
         "identity" | "dropout" => x.clone(),
@@ -103,6 +115,17 @@ fn operator(op: &str, attrs: &Value, inputs: &[Option<&ArrayD<f64>>]) -> ArrayD<
         }
         other => panic!("{other} is not written down here"),
     }
+}
+
+/// The error function by its Taylor series, of arguments of order one.
+fn erf(x: f64) -> f64 {
+    let (mut sum, mut power) = (0.0, x);
+    for n in 0..60 {
+        let n = f64::from(n);
+        sum += power / (2.0 * n + 1.0);
+        power *= -x * x / (n + 1.0);
+    }
+    sum * std::f64::consts::FRAC_2_SQRT_PI
 }
 
 /// Elements of the padded axis that output `o` reads: their positions before padding, `None` in the padding.

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 pub use keys::missing;
 pub use keys::params;
+pub use seeded::uniform;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::Input;

@@ -14,10 +14,10 @@ except ImportError as error:
     ) from error
 
 from ._error import Error
-from ._model import Bench, Model, Port, Session, load
+from ._model import Bench, Model, Port, Session, Training, load
 from ._pack import pack
 from ._words import command
 
 __version__ = _native.VERSION
 
-__all__ = ["Bench", "Error", "Model", "Port", "Session", "__version__", "command", "load", "pack"]
+__all__ = ["Bench", "Error", "Model", "Port", "Session", "Training", "__version__", "command", "load", "pack"]

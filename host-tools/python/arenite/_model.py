@@ -57,6 +57,29 @@ class Bench:
         return self.figures.get("cycles")
 
 
+#: Bytes in front of the state in a file of ``arenite train --state-out`` (docs/format.md).
+_SAVED_HEAD = 32
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a model has learnt, and how."""
+
+    #: The fields of ``arenite train --json``, but for the losses.
+    figures: dict[str, Any]
+    #: The loss of each step, float32.
+    losses: np.ndarray = field(repr=False)
+    #: The file that ``arenite train --state-out`` writes: :meth:`Model.train`, :meth:`Model.eval` and :meth:`Model.bench` take it as ``state``.
+    saved: bytes = field(repr=False)
+    #: With ``keep_gradients=True``: those of the last step, by the parameter's name.
+    gradients: dict[str, np.ndarray] | None = field(default=None, repr=False)
+
+    @property
+    def state(self) -> bytes:
+        """The bytes that :attr:`Session.state` takes."""
+        return self.saved[_SAVED_HEAD:]
+
+
 class Folder:
     """A temporary folder that goes with the object."""
 
@@ -166,9 +189,11 @@ class Model:
     def bench(self, on: str | list[str], *, progress: Watch = None, **keywords: Any) -> Any:
         """Counts instructions, arena and stack on a board (``"qemu:mps2-an386"``), or on each of a list of them.
 
-        Keywords are the options of ``arenite bench``: ``chip``, ``quick``, ``timeout``.
+        Keywords are the options of ``arenite bench``: ``chip``, ``quick``, ``timeout``, and ``state``, the ``saved`` of a :class:`Training` or a path.
         """
-        found = self._answer("bench", self._path, taken={"on": on, **keywords}, progress=progress)
+        with _scratch() as folder:
+            taken = {"on": on, **_with_state(keywords, folder)}
+            found = self._answer("bench", self._path, taken=taken, progress=progress, also=folder)
         several = [Bench(_without(bench, "steps"), table(bench["steps"])) for bench in (found if isinstance(found, list) else [found])]
         return several[0] if isinstance(on, str) else several
 
@@ -178,19 +203,67 @@ class Model:
         :param inputs: as of :meth:`run`, one sample for each index of the leading axis.
         :param labels: the right class of each, integers.
         :param reference: answers to compare with, such as PyTorch's.
-        Keywords are the options of ``arenite eval``: ``on``, ``reset_each``, ``timeout``.
+        Keywords are the options of ``arenite eval``: ``on``, ``reset_each``, ``timeout``, and ``state``, the ``saved`` of a :class:`Training` or a path.
         """
         with _scratch() as folder:
             files = self._files(inputs, folder)
             extra = {"reference": None if reference is None else file_of(reference, folder, "reference")}
             words = ["eval", self._path, *(f"--inputs={file}" for file in files), f"--labels={file_of(labels, folder, 'labels')}"]
-            found = self._answer(*words, taken={**extra, **keywords}, progress=progress, also=folder)
+            taken = {**extra, **_with_state(keywords, folder)}
+            found = self._answer(*words, taken=taken, progress=progress, also=folder)
         for each in (found, *found.get("evaluations", ())):
             if each.get("model") == self._path:
                 each["model"] = os.path.basename(self._path)
         if "confusion" in found:
             found["confusion"] = np.asarray(found["confusion"], dtype=np.int64)
         return found
+
+    def train(
+        self,
+        inputs: Any,
+        labels: Any = None,
+        *,
+        rate: float,
+        state: bytes | str | os.PathLike[str] | None = None,
+        keep_gradients: bool = False,
+        progress: Watch = None,
+        **keywords: Any,
+    ) -> Training:
+        """Trains a model that was packed with ``train=True`` and a ``loss``, as ``arenite train`` does; the model itself stays as it is.
+
+        :param inputs: as of :meth:`eval`, one sample for each index of the leading axis; in their order, where there is no ``seed``.
+        :param labels: the right class of each, integers; of ``loss="mse"`` the targets, of ``"l2"`` nothing.
+        :param rate: the learning rate.
+        :param state: where to go on from: the ``saved`` of a training before, or a path.
+        Keywords are the options of ``arenite train``: ``epochs`` or ``steps``, ``seed``, ``on``, ``timeout``.
+        :raises Error: for a loss or parameters that are not finite, too: nothing is learnt then.
+        """
+        with _scratch() as folder:
+            files = self._files(inputs, folder)
+            saved, gradients = (os.path.join(folder, name) for name in ("state-out", "gradients.npz"))
+            words = ["train", self._path, *(f"--inputs={file}" for file in files), f"--state-out={saved}"]
+            if labels is not None:
+                words.append(f"--labels={file_of(labels, folder, 'labels')}")
+            taken = {"rate": rate, **_with_state({"state": state}, folder), **keywords}
+            if keep_gradients:
+                taken["keep_gradients"] = gradients
+            found = self._answer(*words, taken=taken, progress=progress, also=folder)
+            kept = None
+            if keep_gradients:
+                with np.load(gradients) as archive:
+                    kept = dict(archive)
+            losses = np.asarray(found["losses"], dtype=np.float32)
+            return Training(_without(found, "losses"), losses, Path(saved).read_bytes(), kept)
+
+    def generate(self, prompt: str, *, tokens: int, progress: Watch = None, **keywords: Any) -> str:
+        """The text that a language model, packed with a ``tokenizer``, writes from a prompt on, the prompt included: as ``arenite generate``.
+
+        :param tokens: so many behind the prompt, at most.
+        Keywords are the options of ``arenite generate``: ``temperature``, ``top_k``, ``top_p``, ``stop``, ``seed``, ``on``, ``timeout``.
+        """
+        words = ["arenite", "generate", self._path, *options({"prompt": prompt, "tokens": tokens, **keywords})]
+        with named(self._folder.name):
+            return call(words, progress)[0].removesuffix("\n")
 
     def diff(
         self,
@@ -323,6 +396,16 @@ def _outputs(model: Model, outputs: list[tuple[list[int], str, bytearray]]) -> A
 
 def _without(fields: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key != name}
+
+
+def _with_state(keywords: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """Options, with the path of a file where a state is given as bytes."""
+    state = keywords.get("state")
+    if not isinstance(state, (bytes, bytearray, memoryview)):
+        return dict(keywords)
+    path = os.path.join(folder, "state-in")
+    Path(path).write_bytes(state)
+    return {**keywords, "state": path}
 
 
 def _scratch() -> tempfile.TemporaryDirectory[str]:

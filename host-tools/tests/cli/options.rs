@@ -61,7 +61,7 @@ const fn with(row: Row, with: &'static [&'static str]) -> Row {
     Row { with, ..row }
 }
 
-const ROWS: [Row; 51] = [
+const ROWS: [Row; 53] = [
     row("assume", Base::Float, &["nothing=3"], Refused(2, "nothing")),
     row("set", Base::Float, &["image=0.5"], Refused(2, "no input is left")),
     row("from", Base::Float, &["relu1"], File),
@@ -77,6 +77,14 @@ const ROWS: [Row; 51] = [
     with(
         row("trainable", Base::Float, &["fc*"], File),
         &["--train", "--loss", "cross-entropy"],
+    ),
+    with(
+        row("optimiser", Base::Float, &["adam"], File),
+        &["--train", "--loss", "cross-entropy"],
+    ),
+    with(
+        row("micro-batches", Base::Float, &["2"], File),
+        &["--train", "--loss", "cross-entropy", "--batch", "2"],
     ),
     row("context", Base::Float, &["5"], Refused(2, "no keys and values")),
     row("tokenizer", Base::Float, &["@labels.txt"], Refused(1, "labels.txt")),

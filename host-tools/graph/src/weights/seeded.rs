@@ -218,6 +218,12 @@ fn output(state: u64, index: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// Number `index` of the SplitMix64 stream with this state, from 0 to below 1.
+#[must_use]
+pub fn uniform(state: u64, index: u64) -> f64 {
+    (output(state, index) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
 /// The standard normal quantile of a 64-bit uniform number.
 fn normal(uniform: u64) -> f64 {
     let p = ((uniform >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64);

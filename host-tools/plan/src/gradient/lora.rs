@@ -3,10 +3,10 @@
 //! `y = W x + b + B (A x)`, with A `[rank, in]` and B `[out, rank]` (Hu et al. 2021, with a scale of 1). B begins with zeros, so that the network computes
 //! what it did; A with uniform numbers within one over the root of `in`, the same ones in every packing.
 
-use super::micro::node;
+use super::nodes::node;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Activation, BinaryOp, Conv2dAttrs, DType, Data, Graph, Op, Tensor, TensorId, TensorKind};
-use crate::memory::plan::Random;
+use crate::weights::uniform;
 
 /// What stands before the rank in a pattern.
 const LORA: &str = "lora:";
@@ -60,12 +60,10 @@ pub(super) fn add(graph: &mut Graph, rank: usize) -> Result<()> {
         let rank = rank.min(narrow.inputs).min(narrow.outputs);
         let [wide, inner, outer] = ["sum", "lora_a", "lora_b"].map(|end| format!("{name}.{end}"));
         let bound = 1.0 / (narrow.inputs as f64).sqrt();
-        let mut random = Random::new(narrow.inputs as u64 ^ ((narrow.outputs as u64) << 32));
-        let mut unit = || (random.next() >> 11) as f64 / (1_u64 << 53) as f64;
-        let uniform = (0..rank * narrow.inputs)
-            .map(|_| (bound * (2.0 * unit() - 1.0)) as f32)
-            .collect();
-        let a = narrow.weights(graph, &inner, [rank, narrow.inputs], uniform);
+        let stream = narrow.inputs as u64 ^ ((narrow.outputs as u64) << 32);
+        let value = |at: usize| (bound * (2.0 * uniform(stream, at as u64) - 1.0)) as f32;
+        let values = (0..rank * narrow.inputs).map(value).collect();
+        let a = narrow.weights(graph, &inner, [rank, narrow.inputs], values);
         let b = narrow.weights(graph, &outer, [narrow.outputs, rank], vec![0.0; narrow.outputs * rank]);
         let result = graph.tensor(y).clone();
         let like = |graph: &mut Graph, name: &str, channels: usize| {

@@ -7,6 +7,7 @@
 mod lora;
 pub mod loss;
 mod micro;
+mod nodes;
 pub mod optimiser;
 pub mod parameters;
 mod pointwise;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::micro::{binary, constant, node};
+use super::nodes::{binary, constant, node};
 use super::parameters::Parameter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{BinaryOp, DType, Data, Graph, Op, Tensor, TensorId, TensorKind, UnaryKind};

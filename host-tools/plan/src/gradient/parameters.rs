@@ -85,6 +85,14 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
     pattern[at..].iter().all(|rest| *rest == b'*')
 }
 
+/// What stands behind a parameter's name in that of the step that updates it.
+pub(super) const UPDATE: &str = ".sgd";
+
+/// The name of the step that updates a parameter: the parameter's, as `--trainable` knows it.
+pub(super) fn update(graph: &Graph, parameter: TensorId) -> String {
+    format!("{}{UPDATE}", keys(graph, parameter).join(" and "))
+}
+
 /// The constant parameters of layers, in the layers' order, and how many layers have each; with those of sums and products, where they are asked for.
 fn all(graph: &Graph, of_elements: bool) -> Vec<(Parameter, usize)> {
     let mut order = Vec::new();

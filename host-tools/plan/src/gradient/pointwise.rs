@@ -3,9 +3,9 @@
 use arenite::ops::binary::SpecialBinaryOp;
 use arenite::ops::pointwise::{Function, SpecialOp, UnaryOp};
 
-use super::micro::constant;
+use super::nodes::constant;
+use super::parameters::update;
 use super::reverse::{Reverse, input};
-use super::rules::update;
 use crate::graph::train::Train;
 use crate::graph::{Activation, BinaryOp, DType, Node, Op, ReduceKind, Tensor, TensorId, UnaryKind};
 
@@ -215,8 +215,9 @@ impl<'p, 'g> Chain<'p, 'g> {
         let large = (0..whole.len()).filter(|&axis| whole[axis] > 1);
         let leading = large.take(axes.len()).eq(axes.iter().copied());
         let is_trained = self.pass.is_trained(id);
+        let is_summed = is_trained && leading;
         let mut sum = gradient;
-        if !axes.is_empty() && !(is_trained && leading) {
+        if !axes.is_empty() && !is_summed {
             let mut kept = whole.clone();
             axes.iter().for_each(|&axis| kept[axis] = 1);
             let op = Op::Reduce {

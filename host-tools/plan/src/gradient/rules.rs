@@ -2,7 +2,7 @@
 
 use arenite::ops::pointwise::{Function, UnaryOp};
 
-use super::parameters::keys;
+use super::parameters::update;
 use super::pointwise::{self, Chain};
 use super::reverse::{Reverse, input};
 use crate::error::{Error, Result};
@@ -255,14 +255,6 @@ fn batch_norm(
         }
     }
     Ok(())
-}
-
-/// What stands behind a parameter's name in that of the step that updates it.
-pub(super) const UPDATE: &str = ".sgd";
-
-/// The name of the step that updates a parameter: the parameter's, as `--trainable` knows it.
-pub(super) fn update(graph: &Graph, parameter: TensorId) -> String {
-    format!("{}{UPDATE}", keys(graph, parameter).join(" and "))
 }
 
 /// Multiply-accumulates of a layer.

@@ -99,12 +99,22 @@ fn functions_of_one_operand() {
         "log",
         "sqrt",
         "relu",
+        "rsqrt",
+        "square",
+        "softsign",
+        "softplus",
+        "hardsigmoid",
+        "erf",
+        "gelu",
+        "gelu_tanh",
+        "sin",
+        "cos",
     ]
     .into_iter()
     .enumerate()
     {
         let (mut network, mut x) = begun(11 + seed as u64);
-        if matches!(op, "log" | "sqrt") {
+        if matches!(op, "log" | "sqrt" | "rsqrt") {
             x = network.push("exp", &[&x], json!({}));
         }
         let attrs = if op == "leaky_relu" {
@@ -166,7 +176,8 @@ fn constants_of_sums_and_products() {
 
 #[test]
 fn reductions_softmax_and_views() {
-    let cases: [(&str, Value); 7] = [
+    let cases: [(&str, Value); 8] = [
+        ("slice", json!({"axis": 1, "start": 1, "stop": 3})),
         ("mean", json!({"axes": [1], "keepdims": true})),
         ("mean", json!({"axes": [0], "keepdims": false})),
         ("sum", json!({"axes": [1], "keepdims": false})),
@@ -182,6 +193,26 @@ fn reductions_softmax_and_views() {
         network.push("mul", &[&z, &y], json!({}));
         agrees(&format!("{op} {attrs}"), network, &[], 2);
     }
+}
+
+#[test]
+fn slices_that_leave_elements_out_are_refused() {
+    let (mut network, x) = begun(121);
+    network.push("slice", &[&x], json!({"axis": 1, "start": 0, "stop": 4, "step": 2}));
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options {
+        train: request(Loss::L2, &[]),
+        ..Options::new(network.write(folder.path()), folder.path().join("net.bin"))
+    };
+    let error = arenite_host::pack::pack(&options, &mut |_, _, _| {})
+        .map(|_| ())
+        .expect_err("refused");
+    assert!(
+        error
+            .to_string()
+            .contains("no gradient of `slice1` (slice): it leaves elements out"),
+        "{error}"
+    );
 }
 
 /// Attention of one head behind a layer norm by its parts: queries, keys and values of one layer each, their products, a softmax, a residual sum.

@@ -31,5 +31,4 @@ pub use check::{CheckError, check};
 #[cfg(feature = "tools")]
 pub use command::{CommandError, PlanArgs, Report, command};
 pub use problem::{Buffer, Options, Part, Plan, PlanError, Problem, Proof, Relation};
-pub(crate) use random::Random;
 pub use solve::{estimate, lower_bound, profile, solve, solve_watched};
