@@ -110,9 +110,17 @@ impl Network {
             let made = json!({"shape": values.shape(), "dtype": "f32", "role": "activation"});
             declared.entry(name).or_insert(made);
         }
-        // These came with the second version.
-        let later = |operator: &Value| ["matmul", "sin", "cos"].iter().any(|name| operator["op"] == *name);
-        let version = 1 + u32::from(self.operators.iter().any(later));
+        // Products of two activations came with the second version, sine and cosine with the third.
+        let has = |names: &[&str]| {
+            self.operators
+                .iter()
+                .any(|operator| names.iter().any(|name| operator["op"] == *name))
+        };
+        let version = match () {
+            () if has(&["sin", "cos"]) => 3,
+            () if has(&["matmul"]) => 2,
+            () => 1,
+        };
         let trace = json!({"arenite_trace": version, "name": "net", "inputs": ["x"], "outputs": last["outputs"],
             "tensors": declared, "ops": self.operators, "parameters": "net.safetensors"});
         assert_eq!(arenite_tests::json_schema::check_trace(&trace), Ok(()));
