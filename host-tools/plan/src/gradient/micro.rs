@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::loss::Loss;
+use super::loss::{Loss, judged};
 use super::nodes::{binary, constant, node};
 use super::optimiser::Moments;
 use super::parameters::{UPDATE, update};
@@ -43,7 +43,7 @@ pub(super) fn check(whole: &Graph, part: &Graph, parts: usize) -> Result<()> {
 /// The training step of a batch, from that of one of its `parts`; `whole` is the network at the whole batch. Parameters go where `moments` say.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Unsupported`] for an input that has no axis of samples.
+/// [`crate::ErrorKind::Unsupported`] for an input that has no axis of samples, and for results whose first axis is not that of samples.
 pub(super) fn unroll(
     training: Graph,
     whole: &Graph,
@@ -52,6 +52,15 @@ pub(super) fn unroll(
     moments: &Moments,
 ) -> Result<Graph> {
     let mut graph = training;
+    // Labels and targets of a part are the next ones of the batch.
+    let extent = |graph: &Graph| graph.tensor(judged(whole, loss)).shape.first().copied();
+    if loss != Loss::L2 && extent(whole) != extent(&graph).map(|extent| extent * parts) {
+        let name = &whole.tensor(judged(whole, loss)).name;
+        let message = format!("--micro-batches {parts}: the first axis of `{name}` holds no samples");
+        return Err(Error::unsupported(message)
+            .expected("a network whose results have the batch in front")
+            .help("leave --micro-batches out"));
+    }
     let nodes = std::mem::take(&mut graph.nodes);
     let zero = constant(&mut graph, "zero", 0.0);
     let share = if loss == Loss::L2 { 1.0 } else { 1.0 / parts as f32 };

@@ -6,8 +6,10 @@ use arenite_host::memory::prove;
 use arenite_host::model::gradients::Gradients;
 use arenite_host::pack::{Options, pack};
 use arenite_tests::digits_options;
+use serde_json::json;
 
 use super::*;
+use crate::quantise::network::Network;
 
 /// Options of a network with steps of training of `batch` samples in `parts`.
 fn options(name: &str, output: &std::path::Path, batch: usize, parts: usize, loss: Loss) -> Options {
@@ -177,6 +179,35 @@ fn labels_of_all_parts_are_counted() {
         inputs[1][4 * at..4 * at + 4].copy_from_slice(&(-1_i32).to_le_bytes());
     }
     assert_eq!(step(&file, None, inputs).0[1], 3_i32.to_le_bytes());
+}
+
+/// Labels of a part are the next ones of the batch: where the batch is not in front of the results, they would be others'.
+#[test]
+fn results_without_the_batch_in_front_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut network = Network::new(5, &[2, 5]);
+    let weights = network.parameter(&[3, 5], |v| v);
+    let y = network.push("linear", &["x", &weights], json!({}));
+    network.push("transpose", &[&y], json!({"perm": [1, 0]}));
+    for (loss, parts) in [(Loss::Mse, 1), (Loss::Mse, 2), (Loss::L2, 2)] {
+        let mut asked = Options::new(network.write(folder.path()), folder.path().join("m.bin"));
+        asked.import.batch = Some(4);
+        asked.train = request(loss, &[]);
+        if let Some(asked) = &mut asked.train {
+            asked.micro_batches = parts;
+        }
+        match pack(&asked, &mut |_, _, _| {}) {
+            Ok(_) => assert!(parts == 1 || loss == Loss::L2),
+            Err(error) => {
+                assert_eq!(
+                    (error.kind(), loss, parts),
+                    (ErrorKind::Unsupported, Loss::Mse, 2),
+                    "{error}"
+                );
+                assert!(error.to_string().contains("holds no samples"), "{error}");
+            }
+        }
+    }
 }
 
 #[test]
