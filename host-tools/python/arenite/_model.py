@@ -256,9 +256,9 @@ class Model:
             return Training(_without(found, "losses"), losses, Path(saved).read_bytes(), kept)
 
     def generate(self, prompt: str, *, tokens: int, progress: Watch = None, **keywords: Any) -> str:
-        """The text that a language model, packed with a ``tokenizer``, writes from a prompt on, the prompt included: as ``arenite generate``.
+        """The text that a language model, packed with a ``tokenizer``, writes behind a prompt: as ``arenite generate``.
 
-        :param tokens: so many behind the prompt, at most.
+        :param tokens: so many, at most.
         Keywords are the options of ``arenite generate``: ``temperature``, ``top_k``, ``top_p``, ``stop``, ``seed``, ``on``, ``timeout``.
         """
         words = ["arenite", "generate", self._path, *options({"prompt": prompt, "tokens": tokens, **keywords})]
