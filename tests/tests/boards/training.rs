@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use arenite_host::board::{self, Blob, Board, RunOptions};
-use arenite_host::gradient::Loss;
+use arenite_host::gradient::{Loss, Optimiser};
 use arenite_host::model::{self, ModelFile, derived};
-use arenite_tests::skip;
-use arenite_tests::training::{digits, sideways, step_inputs, training_images, training_labels};
+use arenite_tests::training::{digits, packed, request, sideways, step_inputs, training_images, training_labels};
+use arenite_tests::{digits_options, skip};
 
 /// Steps on a board of each family: every loss and the trained state are those of the host, bit for bit.
 #[test]
@@ -25,6 +25,25 @@ fn boards_learn_the_same_bits() {
             continue;
         }
         learns(&file, board, steps);
+    }
+}
+
+/// The same of what chains of other operators train: narrow layers beside frozen ones, by Adam.
+#[test]
+fn boards_adapt_the_same_bits() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut options = digits_options("digits", &folder.path().join("adapted.bin"));
+    options.train = request(Loss::CrossEntropy, &["lora:2"]);
+    if let Some(asked) = &mut options.train {
+        asked.optimiser = Optimiser::named("adam").expect("an optimiser");
+    }
+    let (file, _) = packed(options);
+    for name in ["mps2-an385", "aarch64-virt"] {
+        let board = Board::find(name).expect("a board");
+        match board::ready(board) {
+            Ok(()) => learns(&file, board, 5),
+            Err(reason) => skip("boards_adapt_the_same_bits", &reason.to_string()),
+        }
     }
 }
 
