@@ -57,10 +57,6 @@ class Bench:
         return self.figures.get("cycles")
 
 
-#: Bytes in front of the state in a file of ``arenite train --state-out`` (docs/format.md).
-_SAVED_HEAD = 32
-
-
 @dataclass(frozen=True)
 class Training:
     """What a model has learnt, and how."""
@@ -77,7 +73,8 @@ class Training:
     @property
     def state(self) -> bytes:
         """The bytes that :attr:`Session.state` takes."""
-        return self.saved[_SAVED_HEAD:]
+        # The file ends with it.
+        return self.saved[len(self.saved) - self.figures["state_bytes"] :]
 
 
 class Folder:

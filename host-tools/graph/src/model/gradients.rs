@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 use crate::metadata::StepMeta;
 
 /// What stands behind a parameter's name in that of the step that updates it.
-const UPDATE: &str = ".sgd";
+pub const UPDATE: &str = ".sgd";
 
 /// The same in that of the last step that adds to its stored gradient.
-const SUM: &str = ".gradient";
+pub const SUM: &str = ".gradient";
 
 /// The first trained parameter of a state that is not finite, by its name.
 ///
@@ -30,9 +30,9 @@ pub fn not_finite(training: &ModelView<'_>, state: &[u8]) -> Result<Option<Strin
         let words = bytes.map_or(&[][..], |bytes| bytes.as_chunks().0);
         words.iter().all(|&word| f32::from_le_bytes(word).is_finite())
     };
-    let mut updates = updates(training)?.into_iter().map(|(_, update)| update);
-    let mut applied = updates.by_ref().filter(|update| update.parameter.region == Slot::STATE);
-    Ok(applied.find(|update| !is_finite(update)).map(|update| update.name))
+    let mut applied = updates(training)?.into_iter().map(|(_, update)| update);
+    let broken = applied.find(|update| update.parameter.region == Slot::STATE && !is_finite(update));
+    Ok(broken.map(|update| update.name))
 }
 
 /// The gradient of one parameter.

@@ -60,7 +60,8 @@ pub(super) fn add(graph: &mut Graph, rank: usize) -> Result<()> {
         let rank = rank.min(narrow.inputs).min(narrow.outputs);
         let [wide, inner, outer] = ["sum", "lora_a", "lora_b"].map(|end| format!("{name}.{end}"));
         let bound = 1.0 / (narrow.inputs as f64).sqrt();
-        let stream = narrow.inputs as u64 ^ ((narrow.outputs as u64) << 32);
+        // Others for each layer.
+        let stream = graph.nodes.len() as u64;
         let value = |at: usize| (bound * (2.0 * uniform(stream, at as u64) - 1.0)) as f32;
         let values = (0..rank * narrow.inputs).map(value).collect();
         let a = narrow.weights(graph, &inner, [rank, narrow.inputs], values);

@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use super::loss::{Loss, judged};
 use super::nodes::{binary, constant, node};
 use super::optimiser::Moments;
-use super::parameters::{UPDATE, update};
+use super::parameters::update;
 use crate::error::{Error, Result};
 use crate::graph::train::Train;
 use crate::graph::{BinaryOp, DType, Graph, Node, Op, Tensor, TensorId, TensorKind};
+use crate::model::gradients::{SUM, UPDATE};
 
 /// Refuses parts whose network is not that of the whole batch but for the batch: tensors must have the same numbers.
 ///
@@ -146,7 +147,7 @@ impl Unrolled {
             return sum;
         }
         let tensor = self.graph.tensor(parameter);
-        let (name, shape) = (format!("{}.gradient", tensor.name), tensor.shape.clone());
+        let (name, shape) = (format!("{}{SUM}", tensor.name), tensor.shape.clone());
         let sum = self.graph.add_tensor(Tensor::activation(&name, &shape, DType::F32));
         node(
             &mut self.graph,
@@ -204,8 +205,8 @@ impl Unrolled {
             .for_each(|id| *id = factor);
         if let Some(name) = node.name.strip_suffix(UPDATE) {
             node.name = match part + 1 {
-                last if last == self.parts => format!("{name}.gradient"),
-                number => format!("{name}.gradient of part {number}"),
+                last if last == self.parts => format!("{name}{SUM}"),
+                number => format!("{name}{SUM} of part {number}"),
             };
         }
     }

@@ -5,24 +5,45 @@ use crate::graph::{Activation, BinaryOp, DType, Data, Graph, Node, Op, Origin, R
 /// An operator on two operands, of the shape of the first; its result.
 pub(super) fn binary(graph: &mut Graph, name: &str, kind: BinaryOp, operands: [TensorId; 2]) -> TensorId {
     let tensor = graph.tensor(operands[0]);
-    let result = Tensor::activation(name, &tensor.shape, tensor.dtype);
-    let result = graph.add_tensor(result);
-    let op = Op::Binary {
+    let (shape, dtype) = (tensor.shape.clone(), tensor.dtype);
+    made(
+        graph,
+        name,
+        plain(kind),
+        &operands,
+        Tensor::activation(name, &shape, dtype),
+    )
+}
+
+/// An operator on two operands that ends with no activation.
+pub(super) fn plain(kind: BinaryOp) -> Op {
+    Op::Binary {
         kind,
         activation: Activation::None,
-    };
-    node(graph, name, op, &operands, &[result]);
+    }
+}
+
+/// Appends a node with a result of its own.
+pub(super) fn made(graph: &mut Graph, name: &str, op: Op, operands: &[TensorId], result: Tensor) -> TensorId {
+    let result = graph.add_tensor(result);
+    node(graph, name, op, operands, &[result]);
     result
 }
 
 /// Appends a node.
 pub(super) fn node(graph: &mut Graph, name: &str, op: Op, inputs: &[TensorId], outputs: &[TensorId]) {
+    let inputs = inputs.iter().copied().map(Some).collect();
+    append(graph, name, op, inputs, outputs.to_vec());
+}
+
+/// The same of a node that may lack operands.
+pub(super) fn append(graph: &mut Graph, name: &str, op: Op, inputs: Vec<Option<TensorId>>, outputs: Vec<TensorId>) {
     graph.add_node(Node {
         name: name.to_string(),
         kind: "training".into(),
         op,
-        inputs: inputs.iter().copied().map(Some).collect(),
-        outputs: outputs.to_vec(),
+        inputs,
+        outputs,
         role: Role::Forward,
         origin: Origin::default(),
     });

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::nodes::{binary, constant, node};
+use super::nodes::{binary, constant, made, node};
 use super::parameters::Parameter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{BinaryOp, DType, Data, Graph, Op, Tensor, TensorId, TensorKind, UnaryKind};
@@ -174,12 +174,10 @@ impl Moments {
                 let square = moved(graph, square, squared, second);
                 let mean = binary(graph, &named("mean.whole"), BinaryOp::Mul, [mean, of_mean]);
                 let square = binary(graph, &named("square.whole"), BinaryOp::Mul, [square, of_square]);
-                let root = graph.add_tensor(Tensor {
-                    name: named("root"),
-                    ..graph.tensor(square).clone()
-                });
+                let shape = graph.tensor(square).shape.clone();
+                let result = Tensor::activation(named("root"), &shape, DType::F32);
                 let op = Op::Unary(UnaryKind::Function(Function::Basic(UnaryOp::Sqrt)));
-                node(graph, &named("root"), op, &[square], &[root]);
+                let root = made(graph, &named("root"), op, &[square], result);
                 let epsilon = constant(graph, &named("epsilon"), epsilon);
                 let root = binary(graph, &named("root.epsilon"), BinaryOp::Add, [root, epsilon]);
                 binary(graph, &named("direction"), BinaryOp::Div, [mean, root])

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
 use crate::graph::{BinaryOp, DType, Data, Expr, Graph, Op, TensorId, TensorKind, facts};
+use crate::model::gradients::UPDATE;
 
 /// A parameter of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,9 +85,6 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
     }
     pattern[at..].iter().all(|rest| *rest == b'*')
 }
-
-/// What stands behind a parameter's name in that of the step that updates it.
-pub(super) const UPDATE: &str = ".sgd";
 
 /// The name of the step that updates a parameter: the parameter's, as `--trainable` knows it.
 pub(super) fn update(graph: &Graph, parameter: TensorId) -> String {

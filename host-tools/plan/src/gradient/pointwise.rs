@@ -3,7 +3,7 @@
 use arenite::ops::binary::SpecialBinaryOp;
 use arenite::ops::pointwise::{Function, SpecialOp, UnaryOp};
 
-use super::nodes::constant;
+use super::nodes::{constant, made, plain};
 use super::parameters::update;
 use super::reverse::{Reverse, input};
 use crate::graph::train::Train;
@@ -392,12 +392,8 @@ impl<'p, 'g> Chain<'p, 'g> {
 
     /// Of the shape of `like`.
     fn binary(&mut self, kind: BinaryOp, operands: [TensorId; 2], like: TensorId) -> TensorId {
-        let op = Op::Binary {
-            kind,
-            activation: Activation::None,
-        };
         let shape = self.shape(like);
-        self.made(op, &operands, &shape)
+        self.made(plain(kind), &operands, &shape)
     }
 
     fn less(&mut self, a: TensorId, b: TensorId, like: TensorId) -> TensorId {
@@ -414,10 +410,7 @@ impl<'p, 'g> Chain<'p, 'g> {
     }
 
     fn made(&mut self, op: Op, operands: &[TensorId], shape: &[usize]) -> TensorId {
-        let name = self.name.clone();
-        let result = self.pass.graph.add_tensor(Tensor::activation(&name, shape, DType::F32));
-        let operands = operands.iter().copied().map(Some).collect();
-        self.pass.node(&name, op, operands, vec![result]);
-        result
+        let result = Tensor::activation(&self.name, shape, DType::F32);
+        made(self.pass.graph, &self.name, op, operands, result)
     }
 }

@@ -3,11 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::loss::{self, Loss};
+use super::nodes::{append, plain};
 use crate::error::{Error, Result};
 use crate::graph::train::{Activated, Train, classes};
-use crate::graph::{
-    Activation, BinaryOp, DType, Graph, Node, Op, Origin, Role, Tensor, TensorId, TensorKind, UnaryKind,
-};
+use crate::graph::{Activation, BinaryOp, DType, Graph, Node, Op, Tensor, TensorId, TensorKind, UnaryKind};
 
 /// A reverse-mode pass under way.
 pub(super) struct Reverse<'g> {
@@ -227,12 +226,8 @@ impl<'g> Reverse<'g> {
         let Some(mut sum) = parts.next() else { return Ok(None) };
         for part in parts {
             let whole = self.gradient_like(y);
-            let op = Op::Binary {
-                kind: BinaryOp::Add,
-                activation: Activation::None,
-            };
             let name = self.graph.tensor(whole).name.clone();
-            self.node(&name, op, vec![Some(sum), Some(part)], vec![whole]);
+            self.node(&name, plain(BinaryOp::Add), vec![Some(sum), Some(part)], vec![whole]);
             sum = whole;
         }
         if self.masked.contains(&y) {
@@ -292,15 +287,7 @@ impl<'g> Reverse<'g> {
 
     /// Appends a node.
     pub(super) fn node(&mut self, name: &str, op: Op, inputs: Vec<Option<TensorId>>, outputs: Vec<TensorId>) {
-        self.graph.add_node(Node {
-            name: name.to_string(),
-            kind: "training".into(),
-            op,
-            inputs,
-            outputs,
-            role: Role::Forward,
-            origin: Origin::default(),
-        });
+        append(self.graph, name, op, inputs, outputs);
     }
 
     /// Counts multiply-accumulates of gradients.

@@ -25,7 +25,8 @@ pub(super) fn has_gradient(graph: &Graph, node: &Node, needs: &[bool]) -> std::r
     // A layer's own gradient is that of constants; but for a linear one's weights.
     let computed = |index: usize| wanted(index) && tensor(index).is_some_and(|x| !x.is_const());
     match &node.op {
-        Op::Conv2d(_) | Op::LocallyConnected2d { .. } | Op::BatchNorm { .. } if (1..3).any(computed) => {
+        Op::LocallyConnected2d { .. } if (1..4).any(computed) => Err("its weights are computed in the run".into()),
+        Op::Conv2d(_) | Op::BatchNorm { .. } if (1..3).any(computed) => {
             Err("its weights are computed in the run".into())
         }
         Op::Linear { .. } if computed(2) => Err("its bias is computed in the run".into()),
