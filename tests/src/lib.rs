@@ -27,7 +27,8 @@ pub mod writers;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use arenite_xtask::require;
+use arenite_host::board::Board;
+use arenite_xtask::{require, turns};
 
 /// Words that belong to the program and not into a message.
 pub fn developers_words(message: &str) -> Option<&'static str> {
@@ -70,14 +71,27 @@ pub fn skip(test: &str, reason: &str) {
 /// says so in `ARENITE_TURN`; elsewhere it is all of them. Tests that wait say so.
 pub fn turns<T>(test: &str, turns: usize, all: impl IntoIterator<Item = T>) -> Vec<T> {
     let all: Vec<T> = all.into_iter().collect();
-    let number = std::env::var("ARENITE_TURN").ok().and_then(|text| text.parse().ok());
-    let Some(number): Option<usize> = number else {
+    let Some(number) = turns::number() else {
         return all;
     };
     let (turn, count) = (number % turns, all.len());
     let taken = all.into_iter().enumerate().filter(|(index, _)| index % turns == turn);
     let taken: Vec<T> = taken.map(|(_, one)| one).collect();
     println!("{test}: {} of {count}, the others are other commits' turn", taken.len());
+    taken
+}
+
+/// Those of a test's boards that are this run's turn, one of all that run the same kernels; all where there are no turns. What waits is said.
+pub fn boards_by_turns(test: &str, boards: impl IntoIterator<Item = &'static Board>) -> Vec<&'static Board> {
+    let boards: Vec<_> = boards.into_iter().collect();
+    let count = boards.len();
+    let taken = turns::here(boards);
+    if taken.len() < count {
+        println!(
+            "{test}: {} of {count} boards, the others are other commits' turn",
+            taken.len()
+        );
+    }
     taken
 }
 

@@ -3,7 +3,7 @@
 //! [`results`] measures and compares, [`peer`] counts another runtime beside ours, [`quantise`]
 //! and [`quantisers`] judge int8 networks that are made here and elsewhere, [`tables`] writes all of it into the documents; [`dist`] makes the archive
 //! that is installed from and, with [`places`], those for other build systems, [`playground`] the page that packs in a browser; [`suites`] finds files
-//! of tests, [`require`] says what tests may not lack, [`tiers`] and [`long_tier`] when they last passed.
+//! of tests, [`require`] says what tests may not lack, [`turns`] which boards a run takes, [`tiers`] and [`long_tier`] when they last passed.
 //! The commands (`cargo xtask`) are the package's program.
 
 pub mod blob;
@@ -23,6 +23,7 @@ pub mod stacks;
 pub mod suites;
 pub mod tables;
 pub mod tiers;
+pub mod turns;
 
 // Wanted for their features alone, which are those of the tests: with others all of the host tools would be compiled twice.
 use arenite_stream as _;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::tiers::date;
 
 /// Seconds of processor that a slice may take, and so minutes on any machine that has one.
-pub const SLICE: u64 = 8 * 60;
+pub const SLICE: u64 = 4 * 60;
 
 /// File in `tests/results`.
 const FILE: &str = "long.json";

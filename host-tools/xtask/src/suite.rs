@@ -11,6 +11,7 @@ mod watch;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use arenite_host::board::{BOARDS, Board, Firmware};
@@ -18,6 +19,7 @@ use arenite_xtask::long_tier::LongTier;
 use arenite_xtask::require;
 use arenite_xtask::suites::{self, SUITES};
 use arenite_xtask::tiers::{self, Passed};
+use arenite_xtask::turns;
 
 use self::jobs::{Job, in_turn};
 use self::programs::Program;
@@ -437,20 +439,20 @@ fn firmware_jobs() -> Vec<Job> {
     triples.dedup();
     let job = |triple: &'static str| {
         Job::new(format!("firmware for {triple}"), move || {
-            run(std::process::Command::new(std::env::current_exe()?).args(["firmware", triple]))?;
+            let mut command = Command::new(std::env::current_exe()?);
+            programs::tell(&mut command);
+            run(command.args(["firmware", triple]))?;
             Ok(Outcome::Held)
         })
     };
     triples.into_iter().map(job).collect()
 }
 
-/// Builds the programs of [`PROGRAMS`] for the boards of a target, all without one.
+/// Builds the programs of [`PROGRAMS`] for the boards of a target, all without one; in a run with turns for those whose turn it is.
 pub(super) fn build_firmware(triple: Option<&str>) -> Result<()> {
     let mut boards: BTreeMap<&str, Vec<&'static Board>> = BTreeMap::new();
-    for board in BOARDS
-        .iter()
-        .filter(|board| triple.is_none_or(|triple| board.triple == triple))
-    {
+    let is_asked = |board: &&Board| triple.is_none_or(|triple| board.triple == triple);
+    for board in turns::here(BOARDS.iter().filter(is_asked).collect()) {
         boards.entry(board.triple).or_default().push(board);
     }
     if boards.is_empty() {

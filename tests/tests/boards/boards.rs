@@ -4,15 +4,19 @@ use std::time::Duration;
 
 use arenite_host::board::protocol::{Command, Failure, Guarded, Purpose};
 use arenite_host::board::{BOARDS, Board, BoardError, ready, selfcheck};
+use arenite_tests::boards_by_turns;
 
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The boards of `names` (all for none) that this machine can run; the others are named on standard error.
 fn boards(test: &str, names: &[&str]) -> Vec<&'static Board> {
-    let wanted = BOARDS
-        .iter()
-        .filter(|board| names.is_empty() || names.contains(&board.name));
+    let wanted: Vec<&Board> = if names.is_empty() {
+        boards_by_turns(test, &BOARDS)
+    } else {
+        BOARDS.iter().filter(|board| names.contains(&board.name)).collect()
+    };
     wanted
+        .into_iter()
         .filter(|board| match ready(board) {
             Ok(()) => true,
             Err(reason) => {

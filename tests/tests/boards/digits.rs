@@ -9,7 +9,7 @@ use arenite_host::compare;
 use arenite_host::memory::prove;
 use arenite_host::model::{self, ModelFile};
 use arenite_host::pack::pack;
-use arenite_tests::{digits_options, oracle};
+use arenite_tests::{boards_by_turns, digits_options, oracle};
 use ndarray::ArrayD;
 
 const IMAGES: usize = 360;
@@ -138,7 +138,7 @@ fn the_whole_held_out_set_on_the_m4f() {
 #[test]
 fn every_network_on_every_board() {
     let folder = tempfile::tempdir().expect("a folder");
-    for board in &BOARDS {
+    for board in boards_by_turns("every_network_on_every_board", &BOARDS) {
         for network in &NETWORKS {
             on_board(network, board, 8, folder.path());
         }

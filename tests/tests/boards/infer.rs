@@ -11,6 +11,7 @@ use arenite_host::board::{self, BOARDS, Blob, Board, BoardError, RunOptions, Run
 use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
 use arenite_tests::blob::{Blob as File, Tensor};
+use arenite_tests::boards_by_turns;
 
 /// `state += x * x` over `count` elements; the output is the state.
 fn accumulator(count: u32) -> Vec<u8> {
@@ -46,10 +47,13 @@ fn accumulator(count: u32) -> Vec<u8> {
 }
 
 fn boards(test: &str, names: &[&str]) -> Vec<&'static Board> {
-    let wanted = BOARDS
-        .iter()
-        .filter(|board| names.is_empty() || names.contains(&board.name));
+    let wanted: Vec<&Board> = if names.is_empty() {
+        boards_by_turns(test, &BOARDS)
+    } else {
+        BOARDS.iter().filter(|board| names.contains(&board.name)).collect()
+    };
     wanted
+        .into_iter()
         .filter(|board| match board::ready(board) {
             Ok(()) => true,
             Err(reason) => {

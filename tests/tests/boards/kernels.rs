@@ -8,7 +8,7 @@ use arenite::testkit::{Attack, Mutations, Verdict, Workspace, compare, mutate};
 use arenite::{KernelId, Target};
 use arenite_host::board::{BOARDS, Board, Profile, kernels, miscomputes, mutations, ready};
 use arenite_tests::kit::{boards_of, compared, is_held, only};
-use arenite_tests::{skip, turns};
+use arenite_tests::{boards_by_turns, skip};
 
 /// Cases for each kernel on a board: a second or two of emulation, five for Helium.
 const CASES: u32 = 150;
@@ -21,8 +21,8 @@ const MUTATED: u32 = 400;
 const CHANGES: u32 = 25;
 
 /// The boards that compare: all; of one kernel one for each code that the compiler makes of it.
-fn comparing() -> Vec<&'static Board> {
-    only().map_or_else(|| BOARDS.iter().collect(), boards_of)
+fn comparing(test: &str) -> Vec<&'static Board> {
+    only().map_or_else(|| boards_by_turns(test, &BOARDS), boards_of)
 }
 
 /// Whether the board's emulator computes this kernel wrongly, which is said.
@@ -61,12 +61,10 @@ fn every_kernel_equals_the_reference_on_the_host() {
 
 #[test]
 fn every_kernel_equals_the_reference_on_its_boards() {
-    for board in comparing() {
+    const TEST: &str = "every_kernel_equals_the_reference_on_its_boards";
+    for board in comparing(TEST) {
         if let Err(reason) = ready(board) {
-            skip(
-                &format!("every_kernel_equals_the_reference_on_its_boards on {}", board.name),
-                &reason.to_string(),
-            );
+            skip(&format!("{TEST} on {}", board.name), &reason.to_string());
             continue;
         }
         let found = kernels(board, only(), 0, CASES, Duration::from_secs(600)).unwrap_or_else(|e| panic!("{e}"));
@@ -144,14 +142,17 @@ fn mutated(kernel: KernelId, cases: u32, workspace: &mut Workspace) -> Mutations
 const BOARD_CASES: u32 = 20;
 const BOARD_CASES_LONG: u32 = 700;
 
+/// The microbit's RAM holds the cases and no stack for the attack as well; another board runs the same programs.
+fn with_room() -> impl Iterator<Item = &'static Board> {
+    BOARDS.iter().filter(|board| board.name != "microbit")
+}
+
 /// The board's own loops under the same attack: every change is refused or runs within its operands, which canaries show, and what ran computed what the
 /// portable loops of the host compute.
-fn attacked_on_boards(profile: Profile, which: fn(&Board) -> bool, cases: u32, parts: usize, name: &str) {
+fn attacked_on_boards(profile: Profile, boards: Vec<&Board>, cases: u32, name: &str) {
     let mut workspace = Box::new(Workspace::new());
     let mut expected: Vec<(KernelId, Mutations)> = Vec::new();
-    // Its RAM holds the cases and no stack for the attack as well; another board runs the same programs.
-    let attacked = BOARDS.iter().filter(|board| board.name != "microbit" && which(board));
-    for board in turns(name, parts, attacked) {
+    for board in boards {
         if let Err(reason) = ready(board) {
             skip(&format!("{name} on {}", board.name), &reason.to_string());
             continue;
@@ -188,7 +189,7 @@ fn attacked_on_boards(profile: Profile, which: fn(&Board) -> bool, cases: u32, p
 #[test]
 fn no_change_leads_a_kernel_out_of_its_operands_on_boards() {
     let name = "no_change_leads_a_kernel_out_of_its_operands_on_boards";
-    attacked_on_boards(Profile::Release, |_| true, BOARD_CASES, 2, name);
+    attacked_on_boards(Profile::Release, boards_by_turns(name, with_room()), BOARD_CASES, name);
 }
 
 /// The second case's last channel takes the general form, and behind its records lies what the first case left: a loop that went on there wrote beside the
@@ -211,27 +212,22 @@ fn a_last_channel_of_the_general_form_ends_a_step_on_a_board() {
 #[test]
 fn no_check_of_the_development_profile_fires_on_a_board() {
     let name = "no_check_of_the_development_profile_fires_on_a_board";
-    attacked_on_boards(
-        Profile::Development,
-        |board| board.name == "mps2-an386",
-        BOARD_CASES,
-        1,
-        name,
-    );
+    let board = Board::find("mps2-an386").expect("a known board");
+    attacked_on_boards(Profile::Development, vec![board], BOARD_CASES, name);
 }
 
 #[test]
 #[ignore = "long: a hundred thousand changes on every board, for each release"]
 fn no_change_leads_a_kernel_out_of_its_operands_on_boards_long() {
     let name = "no_change_leads_a_kernel_out_of_its_operands_on_boards_long";
-    attacked_on_boards(Profile::Release, |_| true, BOARD_CASES_LONG, 1, name);
+    attacked_on_boards(Profile::Release, with_room().collect(), BOARD_CASES_LONG, name);
 }
 
 #[test]
 #[ignore = "long: the development profile on every board"]
 fn no_check_of_the_development_profile_fires_on_boards_long() {
     let name = "no_check_of_the_development_profile_fires_on_boards_long";
-    attacked_on_boards(Profile::Development, |_| true, BOARD_CASES_LONG, 1, name);
+    attacked_on_boards(Profile::Development, with_room().collect(), BOARD_CASES_LONG, name);
 }
 
 /// Whatever one bit of a packed kernel's constants and parameters says, load refuses it or the step stays within its operands, and no check of the development

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arenite_host::board::{Board, Firmware, execute, panics, ready};
 use arenite_host::pack::{Options, pack};
 use arenite_host::sign::Signer;
-use arenite_tests::{digits_options, skip};
+use arenite_tests::{digits_options, skip, turns};
 use ed25519_dalek::SigningKey;
 
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -98,9 +98,14 @@ fn the_documented_cost_is_the_measured_one() {
          | --- | ---: | ---: | ---: | ---: |\n",
     );
     let mut wrong = String::new();
+    let mine = turns("the_documented_cost_is_the_measured_one", 3, BOARDS);
     for (name, core) in BOARDS {
         let board = Board::find(name).expect("a known board");
         let old = stated.lines().find(|line| line.starts_with(&format!("| {core} |")));
+        if !mine.contains(&(name, core)) {
+            let _ = writeln!(table, "{}", old.unwrap_or_default());
+            continue;
+        }
         if let Err(reason) = ready(board) {
             skip(&format!("signatures on {name}"), &reason.to_string());
             let _ = writeln!(table, "{}", old.unwrap_or_default());

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use arenite_xtask::suites::SUITES;
+use arenite_xtask::turns;
 use serde_json::Value;
 
 use super::super::{cargo, root, setup};
@@ -111,6 +112,13 @@ pub(super) fn take_turns(number: usize) {
     _ = TURN.set(number);
 }
 
+/// Tells a process of this run the run's number, in a run with turns.
+pub(super) fn tell(command: &mut Command) {
+    if let Some(number) = TURN.get() {
+        command.env(turns::VARIABLE, number.to_string());
+    }
+}
+
 /// Those that are this run's turn, of so many turns; all of them in a run without turns.
 pub(in super::super) fn taken<T>(turns: usize, all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mine = |index: usize| TURN.get().is_none_or(|turn| index % turns == turn % turns);
@@ -129,9 +137,7 @@ impl Program {
         if let Some(python) = PYTHON.get_or_init(setup::python) {
             command.env("ARENITE_PYTHON", python);
         }
-        if let Some(turn) = TURN.get() {
-            command.env("ARENITE_TURN", turn.to_string());
-        }
+        tell(&mut command);
         let vela = root().join(".venv/bin/vela");
         if std::env::var_os("ARENITE_VELA").is_none() && vela.is_file() {
             command.env("ARENITE_VELA", vela);

@@ -16,7 +16,7 @@ use arenite_host::board::{BOARDS, Blob, Board, BoardError, RunOptions, doubted, 
 use arenite_host::metadata::Restored;
 use arenite_host::model::{self, ModelFile};
 use arenite_tests::golden::{Archive, completed, difference, first_difference, packed, packed_small};
-use arenite_tests::{shared, skip};
+use arenite_tests::{boards_by_turns, shared, skip};
 use sha2::{Digest, Sha256};
 
 /// Real models of the quick tier; the streaming voice detector has state.
@@ -125,6 +125,11 @@ fn quick(test: &str, name: &str) {
     let Some(shared) = shared() else {
         return skip(test, "no shared data");
     };
+    // Those of several cores are tested elsewhere: `cores`.
+    let single = BOARDS.iter().filter(|board| board.cores() == 1);
+    if boards_by_turns(test, single).iter().all(|board| board.name != name) {
+        return;
+    }
     let mut cases = Case::real(&shared, |model| QUICK.contains(&model), 3);
     for group in cases.iter_mut().flat_map(|case| &mut case.groups) {
         group.truncate(if group.sequence { 3 } else { 2 });

@@ -7,7 +7,7 @@ use arenite::{Model, Target};
 use arenite_host::board::protocol::Probe;
 use arenite_host::board::{BOARDS, Board, BoardError, Guarding, guards, miscomputes, ready, touch};
 use arenite_tests::kit::{boards_of, only};
-use arenite_tests::{skip, turns};
+use arenite_tests::{boards_by_turns, skip, turns};
 
 use super::networks::{aligned, inputs, packed};
 use super::*;
@@ -32,7 +32,8 @@ pub(super) fn boards(test: &str) -> impl Iterator<Item = &'static Board> {
             .as_ref()
             .is_none_or(|asked| asked.iter().any(|of| of.name == board.name))
     };
-    BOARDS.iter().filter(own).filter(is_asked).filter(ready)
+    let all = boards_by_turns(test, BOARDS.iter().filter(own).filter(is_asked));
+    all.into_iter().filter(ready)
 }
 
 /// Each board's protection is seen to fire: on both sides, for reads and for writes.
