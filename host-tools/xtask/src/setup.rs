@@ -205,8 +205,11 @@ fn venv_with(folder: &Path, packages: &[&str]) -> Result<()> {
         }
         run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
     }
-    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    run(Command::new(python).args(install).args(packages).current_dir(root())).map_err(|error| {
+    let mut install = Command::new(python);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    // This checkout's own package, with what the tests compile.
+    install.env("MATURIN_PEP517_ARGS", "--features suite");
+    run(install.args(packages).current_dir(root())).map_err(|error| {
         format!(
             "{error}
 The packages come from PyPI: connect, or install them into .venv from wheels that you copied over"
