@@ -149,7 +149,7 @@ fn with_room() -> impl Iterator<Item = &'static Board> {
 
 /// The board's own loops under the same attack: every change is refused or runs within its operands, which canaries show, and what ran computed what the
 /// portable loops of the host compute.
-fn attacked_on_boards(profile: Profile, boards: Vec<&Board>, cases: u32, name: &str) {
+fn attacked_on_boards(profile: Profile, boards: Vec<&'static Board>, cases: u32, name: &str) {
     let mut workspace = Box::new(Workspace::new());
     let mut expected: Vec<(KernelId, Mutations)> = Vec::new();
     for board in boards {
