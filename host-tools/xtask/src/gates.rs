@@ -61,7 +61,7 @@ pub(super) fn kernels() -> Result<Outcome> {
     // Without the features that are on by default: errors without their text.
     run(cargo(&["clippy", "--package", "arenite", "--lib", "--no-default-features"]).args(["--", "-D", "warnings"]))?;
     // As programs on hosts have it: the workspace's own lints see it with all that tests want, and so with nothing out of reach.
-    for features in ALONE {
+    for features in suite::taken(2, ALONE) {
         run(
             cargo(&["clippy", "--package", "arenite", "--lib", "--features", features]).args(["--", "-D", "warnings"]),
         )?;
@@ -78,7 +78,7 @@ pub(super) fn firmware() -> Result<Outcome> {
         format!("{}{serial}{stream},registers", board.feature)
     };
     let boards: BTreeSet<_> = BOARDS.iter().map(|board| (board.triple, features(board))).collect();
-    for (triple, features) in suite::taken(2, &boards) {
+    for (triple, features) in suite::taken(3, &boards) {
         let arguments = ["clippy", "--lib", "--bins", "--target", triple, "--features", features];
         run(cargo(&arguments)
             .arg("--target-dir")

@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn each_test_is_in_one_slice_that_is_no_longer_than_it_may_be() {
-        let costs: Vec<(String, u64)> = (1..40).map(|i| (format!("t{i}"), i * 37 % 470 + 1)).collect();
+        let costs: Vec<(String, u64)> = (1..40).map(|i| (format!("t{i}"), i * 37 % (SLICE - 10) + 1)).collect();
         let rows: Vec<_> = costs
             .iter()
             .map(|(name, cost)| (name.as_str(), Some(*cost), false))
@@ -211,9 +211,9 @@ mod tests {
     #[test]
     fn every_slice_has_commits_and_a_commit_has_one() {
         let tier = tier(&[
-            ("a", Some(400), false),
-            ("b", Some(300), false),
-            ("c", Some(100), false),
+            ("a", Some(SLICE * 5 / 6), false),
+            ("b", Some(SLICE * 5 / 8), false),
+            ("c", Some(SLICE / 5), false),
             ("e", None, false),
             ("d", Some(5), true),
         ]);
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn tests_without_rows_and_rows_without_tests_are_faults() {
         let tier = tier(&[
-            ("a", Some(400), false),
+            ("a", Some(SLICE * 5 / 6), false),
             ("b", Some(SLICE + 1), false),
             ("c", Some(SLICE + 1), true),
         ]);

@@ -6,9 +6,9 @@ use std::time::Duration;
 use arenite::kernels::Backend;
 use arenite::testkit::{Attack, Mutations, Verdict, Workspace, compare, mutate};
 use arenite::{KernelId, Target};
-use arenite_host::board::{BOARDS, Board, Profile, kernels, miscomputes, mutations, ready};
+use arenite_host::board::{BOARDS, Board, Profile, kernels, kernels_watched, miscomputes, mutations, ready};
 use arenite_tests::kit::{boards_of, compared, is_held, only};
-use arenite_tests::{boards_by_turns, skip};
+use arenite_tests::{boards_by_turns, skip, turns};
 
 /// Cases for each kernel on a board: a second or two of emulation, five for Helium.
 const CASES: u32 = 150;
@@ -106,6 +106,44 @@ fn every_kernel_equals_the_reference_on_its_boards() {
                 );
             }
         }
+    }
+}
+
+/// Cases of each kernel whose registers are looked at.
+const WATCHED: u32 = 60;
+
+/// Every function in assembly leaves its caller's registers as they were. On one board of each core: others of its target have the same assembly.
+#[test]
+fn every_kernel_equals_the_reference_and_restores_registers() {
+    const TEST: &str = "every_kernel_equals_the_reference_and_restores_registers";
+    let mut cores: Vec<&'static Board> = Vec::new();
+    for board in only().map_or_else(|| BOARDS.iter().collect(), boards_of) {
+        if cores.iter().all(|of| of.targets.last() != board.targets.last()) {
+            cores.push(board);
+        }
+    }
+    // Of one kernel, all of them.
+    if only().is_none() {
+        cores = turns(TEST, 4, cores);
+    }
+    for board in cores {
+        if let Err(reason) = ready(board) {
+            skip(&format!("{TEST} on {}", board.name), &reason.to_string());
+            continue;
+        }
+        let found = kernels_watched(board, only(), 0, WATCHED, Duration::from_secs(600));
+        let found = found.unwrap_or_else(|e| panic!("{e}"));
+        let wrong = miscomputes(board);
+        for comparison in &found {
+            let name = comparison.kernel.name();
+            if is_miscomputed(comparison.kernel, wrong.as_ref(), board) {
+                continue;
+            }
+            if let Err((seed, failure)) = &comparison.result {
+                panic!("{name} on {}, seed {seed}: {failure:x?}", board.name);
+            }
+        }
+        println!("{}: {} kernels restore registers", board.name, found.len());
     }
 }
 

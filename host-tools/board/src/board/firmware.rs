@@ -10,7 +10,7 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use super::error::BoardError;
 use super::progress::Progress;
-use super::table::{AddressRange, BOARDS, Board};
+use super::table::{AddressRange, Board};
 use super::toolchain::{cargo, cargo_missing, exclusively, has_target, not_built, watched};
 use super::workshop::{Workshop, at_hand, cannot_keep, keep, kept};
 
@@ -132,6 +132,34 @@ impl Firmware {
     pub fn build_camera(board: &'static Board, model: &Path) -> Result<Self, BoardError> {
         let features = format!("{},camera", board.feature);
         let recipe = Recipe::with_model("arenite-firmware", "camera", features, model)?;
+        Self::once(board, &recipe, &mut |_| ())
+    }
+
+    /// Builds the program of the test kit, with a check of what each function in assembly leaves in registers: a runtime that no other program has.
+    ///
+    /// # Errors
+    /// As [`Firmware::build`].
+    pub(super) fn build_registers(board: &'static Board) -> Result<Self, BoardError> {
+        let (features, name) = (format!("{},registers", board.feature), "kernels-registers".to_owned());
+        let plain = Recipe::plain(board, "kernels");
+        Self::once(
+            board,
+            &Recipe {
+                features,
+                name,
+                ..plain
+            },
+            &mut |_| (),
+        )
+    }
+
+    /// Builds the program whose model learns from samples that come over the board's serial port.
+    ///
+    /// # Errors
+    /// As [`Firmware::build_with_model`].
+    pub fn build_learner(board: &'static Board, model: &Path) -> Result<Self, BoardError> {
+        let features = format!("{},learner", board.feature);
+        let recipe = Recipe::with_model("arenite-firmware", "learner", features, model)?;
         Self::once(board, &recipe, &mut |_| ())
     }
 
@@ -352,20 +380,12 @@ pub(super) struct Recipe {
 }
 
 impl Recipe {
-    /// A program of the firmware that serves any model. That of the test kit checks what its assembly leaves in registers, which takes instructions: on one
-    /// board of each core, for others of its target have the same assembly, and no runtime need be compiled for them that no other program has.
+    /// A program of the firmware that serves any model.
     pub(super) fn plain(board: &Board, program: &'static str) -> Self {
-        let first = BOARDS.iter().find(|of| of.targets.last() == board.targets.last());
-        let is_first = first.is_some_and(|first| first.name == board.name);
-        let checked = if program == "kernels" && is_first {
-            ",registers"
-        } else {
-            ""
-        };
         Self {
             package: "arenite-firmware",
             program,
-            features: format!("{}{checked}", board.feature),
+            features: board.feature.to_owned(),
             model: None,
             profile: Profile::Release,
             name: program.to_owned(),

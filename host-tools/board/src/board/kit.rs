@@ -46,7 +46,30 @@ pub fn kernels(
     cases: u32,
     timeout: Duration,
 ) -> Result<Vec<Comparison>, BoardError> {
-    let firmware = Firmware::build(board, "kernels")?;
+    compared(Firmware::build(board, "kernels")?, only, first, cases, timeout)
+}
+
+/// As [`kernels`], of a build that looks at what each function in assembly leaves in its caller's registers, too.
+///
+/// # Errors
+/// As [`run`](super::run()).
+pub fn kernels_watched(
+    board: &'static Board,
+    only: Option<KernelId>,
+    first: u32,
+    cases: u32,
+    timeout: Duration,
+) -> Result<Vec<Comparison>, BoardError> {
+    compared(Firmware::build_registers(board)?, only, first, cases, timeout)
+}
+
+fn compared(
+    firmware: Firmware,
+    only: Option<KernelId>,
+    first: u32,
+    cases: u32,
+    timeout: Duration,
+) -> Result<Vec<Comparison>, BoardError> {
     let mut found = Vec::new();
     let only = only.map(|kernel| kernel as u8);
     let command = Command::Kernels { only, first, cases };

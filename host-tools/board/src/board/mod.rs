@@ -77,7 +77,7 @@ pub use {
     footprint::{CompiledFootprint, Footprint, compiled_footprint, error_footprint, footprint, panics},
     generate::{GenerateOptions, GenerateReport, generate},
     guards::{GuardReport, Guarding, Outside, guards, touch},
-    kit::{Attacked, CaseFailure, Comparison, kernels, mutations},
+    kit::{Attacked, CaseFailure, Comparison, kernels, kernels_watched, mutations},
     plugin::{PLUGIN, plugin},
     progress::Progress,
     qemu::{LogLine, find_program},

@@ -32,8 +32,13 @@ pub(super) fn boards(test: &str) -> impl Iterator<Item = &'static Board> {
             .as_ref()
             .is_none_or(|asked| asked.iter().any(|of| of.name == board.name))
     };
-    let all = boards_by_turns(test, BOARDS.iter().filter(own).filter(is_asked));
-    all.into_iter().filter(ready)
+    let all: Vec<&Board> = BOARDS.iter().filter(own).filter(is_asked).collect();
+    let taken = if only().is_some() {
+        all
+    } else {
+        boards_by_turns(test, all)
+    };
+    taken.into_iter().filter(ready)
 }
 
 /// Each board's protection is seen to fire: on both sides, for reads and for writes.
