@@ -86,7 +86,7 @@ fn main() {
     if let Some((name, start)) = board
         .uart
         .map(Uart::row)
-        .filter(|_| chosen("serial") || chosen("camera"))
+        .filter(|_| ["serial", "camera", "learner"].into_iter().any(&chosen))
     {
         println!("cargo:rustc-cfg=uart");
         println!("cargo:rustc-cfg=uart=\"{name}\"");

@@ -4,6 +4,7 @@ pub mod attacks;
 #[cfg(unix)]
 pub mod browser;
 pub use arenite_xtask::blob;
+pub mod emulated;
 pub mod exact;
 pub mod golden;
 pub mod graphs;

@@ -1,24 +1,12 @@
 //! Images whose rows come over a serial port: visual wake words on a board of 16 KiB, stack included, where no image is ever whole.
 
-use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
-
 use arenite::Target;
-use arenite_host::board::{Board, Firmware, find_program, ready};
+use arenite_host::board::{Board, Firmware, ready};
 use arenite_host::pack::{Options, pack};
+use arenite_tests::emulated::Emulated;
 use arenite_tests::golden::{Archive, options};
 use arenite_tests::oracle::compared;
 use arenite_tests::{shared, skip};
-
-/// An emulator, which ends with its test.
-struct Emulated(Child);
-
-impl Drop for Emulated {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 #[test]
 fn visual_wake_words_over_a_serial_port_in_16_kib() {
@@ -38,31 +26,13 @@ fn visual_wake_words_over_a_serial_port_in_16_kib() {
     };
     let packed = pack(&by_rows, &mut |_, _, _| {}).unwrap_or_else(|error| panic!("{error}"));
     let firmware = Firmware::build_camera(board, &by_rows.output).unwrap_or_else(|error| panic!("{error}"));
-    let qemu = Command::new(find_program(board.qemu).expect("it is installed"))
-        .args(board.machine)
-        .args(["-display", "none", "-serial", "stdio", "-monitor", "none"])
-        .args(["-icount", &format!("shift={},sleep=off", board.icount_shift)])
-        .args(["-semihosting-config", "enable=on,target=native"])
-        .arg("-kernel")
-        .arg(firmware.path())
-        .current_dir(folder.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let mut qemu = Emulated(qemu);
-    let mut rows = qemu.0.stdin.take().expect("a pipe");
-    let mut said = qemu.0.stdout.take().expect("a pipe");
+    let mut qemu = Emulated::start(board, &firmware, folder.path());
     let mut archive = Archive::open(&models.join("golden/vww_96_int8.npz"));
     let [images, expected] = ["in_rand_0", "out_rand_tflm_0"].map(|key| archive.runs(key).0);
     let both = images.iter().zip(&expected).take(2);
     for (image, expected) in both.clone() {
         assert!(image.len() > board.ram.size as usize);
-        rows.write_all(image).expect("it takes rows");
-        rows.flush().expect("it takes rows");
-        let mut output = vec![0; expected.len()];
-        said.read_exact(&mut output).expect("an output");
-        assert_eq!(&output, expected);
+        assert_eq!(&qemu.asked(image, expected.len()), expected);
     }
     compared("TensorFlow Lite Micro", both.count(), 2);
     eprintln!("an arena of {} bytes", packed.summary.arena_bytes);

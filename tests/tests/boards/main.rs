@@ -19,6 +19,7 @@ mod infer;
 mod int8_boards;
 mod kernels;
 mod language;
+mod learner;
 mod most;
 mod operands;
 mod results;
