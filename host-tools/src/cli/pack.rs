@@ -76,7 +76,7 @@ pub(super) struct Args {
     /// pieces, through a buffer of `,buffer=SIZE` where that follows, those apart that stay in `,resident=SIZE`.
     #[arg(long, value_name = "NAME=SIZE[:stream]")]
     region: Vec<String>,
-    /// Searches for a way to run the network in this region: order, overlaps, bands of rows.
+    /// Searches for a way to run the network in this region: order, overlaps, bands of rows; with --train, activations that are computed again.
     #[arg(long, value_name = "NAME=SIZE")]
     fit: Option<String>,
     /// Takes the input row by row (`Session::feed_rows`): of it and of what is made of it, only rows that are still needed are in the arena. Alone for the

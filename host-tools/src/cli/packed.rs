@@ -114,7 +114,8 @@ fn figures(summary: &Summary, output: &Path) -> String {
     }
     text += &summary.cores_text();
     text += &summary.accelerator_text();
-    if summary.pareto.len() > 1 {
+    let twice = summary.training.is_some() && summary.extra_macs > 0;
+    if summary.pareto.len() > 1 || twice {
         text += &format!("  extra MACs {}\n", summary.extra_macs);
         for point in &summary.pareto {
             text += &format!(

@@ -9,7 +9,7 @@ use super::dump::Dump;
 use super::options::{Options, Progress};
 use crate::accelerator::Handing;
 use crate::describe::{self, explain};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{self, Request as TrainRequest, Trained};
 use crate::graph::Graph;
 use crate::import;
@@ -71,6 +71,8 @@ pub fn place(
 ) -> Result<Back> {
     let at_input = |e: crate::Error| e.in_file(&options.input);
     let request = request(options);
+    // Steps of training are to fit, and take no less: `train`.
+    let fit = options.fit.filter(|_| options.train.is_none());
     if options.stream_input {
         return rolled(program, options, (dump, summary), progress);
     }
@@ -81,7 +83,7 @@ pub fn place(
     };
     summary.sums_by_rows = sums;
     // Merged tensors cannot be cut: a fit starts from separate ones and merges what is left of them.
-    let separate = (options.fit.is_some() || options.explain).then(|| program.clone());
+    let separate = (fit.is_some() || options.explain).then(|| program.clone());
     program = fit::cut(&program, &cuts, options.in_place)?;
     if let Some(limit) = options.max_step {
         fit::split(&mut program, limit).map_err(at_input)?;
@@ -108,7 +110,7 @@ pub fn place(
         }
         None => memory::place(memory::bodies(&program, options.in_place), &request, progress).map_err(at_input)?,
         Some(separate) => {
-            match fit::fit((separate, &cuts), &request, options.fit, progress) {
+            match fit::fit((separate, &cuts), &request, fit, progress) {
                 Err(error)
                     if error.kind() == ErrorKind::DoesNotFit && !options.explain && options.max_step.is_none() =>
                 {
@@ -190,26 +192,44 @@ pub fn train(
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     let at_input = |e: crate::Error| e.in_file(&options.input);
-    let Trained {
-        training,
-        parameters,
-        backward_macs,
-        ..
-    } = trained;
     let source = Source {
         weights,
         options,
         spend: None,
     };
-    let constants = back.program.weights.clone();
-    let mut program = lowered_beside(training, source, constants, progress).map_err(at_input)?;
-    let found = schedule::schedule(&program, options.plan_nodes, progress);
-    schedule::apply(&mut program, &found.order);
-    if options.in_place {
-        in_place::merge(&mut program);
-    }
-    let bodies = memory::bodies(&program, options.in_place);
-    let placed = memory::place(bodies, &request(options), progress).map_err(at_input)?;
+    let mut placed = |graph: Graph| {
+        let constants = back.program.weights.clone();
+        let mut program = lowered_beside(graph, source, constants, progress).map_err(at_input)?;
+        let found = schedule::schedule(&program, options.plan_nodes, progress);
+        schedule::apply(&mut program, &found.order);
+        if options.in_place {
+            in_place::merge(&mut program);
+        }
+        let bodies = memory::bodies(&program, options.in_place);
+        let placed = memory::place(bodies, &request(options), progress).map_err(at_input)?;
+        Ok::<_, Error>((program, placed))
+    };
+    let kept = placed(trained.training.clone())?;
+    let (program, placed) = match options.fit {
+        Some(limit) => {
+            let of_inference = back.placed.arena_bytes();
+            if of_inference > limit {
+                let message = format!("inference beside training takes {of_inference} bytes");
+                return Err(at_input(Error::new(ErrorKind::DoesNotFit, message))
+                    .expected(format!("at most {limit} (--fit)"))
+                    .help("give more memory"));
+            }
+            let (made, extra_macs) = training_to_fit(kept, &trained, limit, &mut placed).map_err(at_input)?;
+            summary.extra_macs = extra_macs;
+            made
+        }
+        None => kept,
+    };
+    let Trained {
+        parameters,
+        backward_macs,
+        ..
+    } = trained;
     let mut ops = std::collections::BTreeMap::new();
     for step in &program.steps {
         *ops.entry(step.kind.to_string()).or_insert(0) += 1;
@@ -245,6 +265,41 @@ pub fn train(
         parameters,
     }));
     Ok(())
+}
+
+/// Steps of training in at most `limit` bytes: what is kept whole where that fits, and else the saving with the fewest operations; the multiply-accumulates that
+/// are done twice.
+fn training_to_fit(
+    kept: (Program, Placed),
+    trained: &Trained,
+    limit: u64,
+    placed: &mut dyn FnMut(Graph) -> Result<(Program, Placed)>,
+) -> Result<((Program, Placed), u64)> {
+    if kept.1.arena_bytes() <= limit {
+        return Ok((kept, 0));
+    }
+    let savings = trained.savings();
+    let (mut least, mut found) = (kept.1.arena_bytes(), None);
+    // Each takes fewer bytes than the one before.
+    let (mut from, mut to) = (0, savings.len());
+    while from < to {
+        let middle = (from + to) / 2;
+        let made = placed(trained.saving(&savings[middle])?)?;
+        least = least.min(made.1.arena_bytes());
+        if made.1.arena_bytes() <= limit {
+            (to, found) = (middle, Some((made, savings[middle].extra_macs)));
+        } else {
+            from = middle + 1;
+        }
+    }
+    found.ok_or_else(|| {
+        Error::new(
+            ErrorKind::DoesNotFit,
+            format!("the smallest arena of training found is {least} bytes, with activations that are computed again"),
+        )
+        .expected(format!("at most {limit} (--fit)"))
+        .help("--micro-batches K keeps the activations of a part of the batch, --trainable PATTERN those of fewer layers; or give more memory")
+    })
 }
 
 /// Sources from which steps are made, beside the graph.
@@ -347,6 +402,10 @@ fn declared(options: &Options) -> Result<Option<Declaration>> {
 /// How memory is to be planned: in one region without limit, where none is given.
 pub fn request(options: &Options) -> Request {
     let mut regions = options.regions.clone();
+    // What is too large for its region is not refused there, but made smaller: `train`.
+    if options.train.is_some() && options.fit.is_some() {
+        regions.iter_mut().for_each(|region| region.size = None);
+    }
     if regions.is_empty() {
         regions.push(Region {
             name: "arena".into(),

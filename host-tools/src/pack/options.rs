@@ -259,7 +259,6 @@ impl Options {
             (self.cores > 1, "--cores"),
             (self.accelerator.is_some(), "--accelerator"),
             (self.stream.is_some(), "--region NAME=SIZE:stream"),
-            (self.fit.is_some(), "--fit"),
             (self.max_step.is_some(), "--max-step"),
             (self.explain, "--explain"),
             (self.winograd, "--winograd"),

@@ -11,6 +11,7 @@ mod nodes;
 pub mod optimiser;
 pub mod parameters;
 mod pointwise;
+mod recompute;
 mod reverse;
 mod rules;
 pub mod traced;
@@ -21,6 +22,7 @@ pub use loss::Loss;
 use optimiser::Moments;
 pub use optimiser::Optimiser;
 pub use parameters::{Parameter, keep_batch_norms};
+pub use recompute::Saving;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, Op, TensorId, TensorKind, check};
@@ -51,6 +53,53 @@ pub struct Trained {
     pub parameters: Vec<Parameter>,
     /// Multiply-accumulates of the gradients.
     pub backward_macs: u64,
+    step: Step,
+}
+
+/// A step of a batch or a part of it, as the reverse-mode pass leaves it.
+#[derive(Debug, Clone)]
+struct Step {
+    graph: Graph,
+    /// Parts of the batch, loss, learning rate and moments, where gradients are stored.
+    stored: Option<(usize, Loss, TensorId, Moments)>,
+}
+
+impl Step {
+    /// The graph of a training step.
+    fn whole(&self, graph: Graph, inference: &Graph) -> Result<Graph> {
+        let mut training = match &self.stored {
+            Some((parts, loss, rate, moments)) => micro::unroll(graph, inference, *parts, (*loss, *rate), moments)?,
+            None => graph,
+        };
+        passes::name_apart(&mut training);
+        check::check(&training)?;
+        Ok(training)
+    }
+
+    /// Parts of the batch.
+    fn parts(&self) -> u64 {
+        self.stored.as_ref().map_or(1, |&(parts, ..)| parts as u64)
+    }
+}
+
+impl Trained {
+    /// Ways in which the training step computes activations again instead of keeping them, each with more operations and fewer bytes than the one before.
+    pub fn savings(&self) -> Vec<Saving> {
+        let mut savings = recompute::savings(&self.step.graph);
+        savings
+            .iter_mut()
+            .for_each(|saving| saving.extra_macs *= self.step.parts());
+        savings
+    }
+
+    /// The training step with one of them.
+    ///
+    /// # Errors
+    /// As [`differentiate`].
+    pub fn saving(&self, saving: &Saving) -> Result<Graph> {
+        self.step
+            .whole(recompute::with(&self.step.graph, saving), &self.inference)
+    }
 }
 
 /// Differentiates a network. With micro-batches, `part` is the same network at the batch of one of them.
@@ -86,18 +135,17 @@ pub fn differentiate(graph: Graph, request: &Request, part: Option<Graph>) -> Re
     for node in nodes.iter().rev() {
         rules::apply(&mut reverse, node)?;
     }
-    let mut backward_macs = reverse.finish();
-    if parts > 1 || moments.store() {
-        training = micro::unroll(training, &inference, parts, (request.loss, rate), &moments)?;
-        backward_macs *= parts as u64;
-    }
-    passes::name_apart(&mut training);
-    check::check(&training)?;
+    let backward_macs = reverse.finish();
+    let step = Step {
+        stored: (parts > 1 || moments.store()).then_some((parts, request.loss, rate, moments)),
+        graph: training,
+    };
     Ok(Trained {
+        training: step.whole(step.graph.clone(), &inference)?,
         inference,
-        training,
         parameters,
-        backward_macs,
+        backward_macs: backward_macs * step.parts(),
+        step,
     })
 }
 

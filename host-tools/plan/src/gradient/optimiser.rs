@@ -92,6 +92,7 @@ impl fmt::Display for Optimiser {
 }
 
 /// What is kept of gradients from step to step, in the state.
+#[derive(Debug, Clone)]
 pub(super) struct Moments {
     optimiser: Optimiser,
     /// Of each parameter, as many as the optimiser has.

@@ -6,6 +6,7 @@ mod micro;
 mod norms;
 mod optimisers;
 mod pointwise;
+mod recomputed;
 mod refused;
 mod squared;
 mod steps;
