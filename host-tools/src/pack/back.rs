@@ -267,8 +267,8 @@ pub fn train(
     Ok(())
 }
 
-/// Steps of training in at most `limit` bytes: what is kept whole where that fits, and else the saving with the fewest operations; the multiply-accumulates that
-/// are done twice.
+/// Steps of training in at most `limit` bytes: what is kept whole where that fits, and else the saving with the fewest operations; the multiply-accumulates
+/// that are done twice.
 fn training_to_fit(
     kept: (Program, Placed),
     trained: &Trained,
