@@ -18,7 +18,8 @@ arenite::include_model!(mod network = env!("ARENITE_MODEL"), loaded);
 
 fn main(_: &mut Exchange) -> i32 {
     match serve() {
-        Ok(()) => exit::DONE,
+        Ok(true) => exit::DONE,
+        Ok(false) => exit::REFUSED,
         Err(error) => {
             defmt::error!("{}", error);
             exit::REFUSED
@@ -26,8 +27,8 @@ fn main(_: &mut Exchange) -> i32 {
     }
 }
 
-/// Request after request, until the port ends or says what is none.
-fn serve() -> Result<(), arenite::Error> {
+/// Request after request, until the port ends; false for one that is none, or that the model does not serve.
+fn serve() -> Result<bool, arenite::Error> {
     let mut session = network::session()?;
     let mut uart = Uart::start();
     let mut request = [0];
@@ -36,7 +37,7 @@ fn serve() -> Result<(), arenite::Error> {
             [b'T'] => {
                 if session.turn_to_training().is_none() {
                     defmt::error!("the model has no steps of training: pack it with --train");
-                    return Ok(());
+                    return Ok(false);
                 }
             }
             [b'I'] => session.turn_to_inference(),
@@ -47,12 +48,15 @@ fn serve() -> Result<(), arenite::Error> {
                 let Ok(()) = uart.write_all(state);
                 continue;
             }
-            _ => return Ok(()),
+            [other] => {
+                defmt::error!("the byte {} is no request: T, I and S are", other);
+                return Ok(false);
+            }
         }
         let (mut inputs, mut outputs) = (0, 0);
         while session.model().input(inputs).is_some() {
             if uart.read_exact(session.input_mut(inputs)?).is_err() {
-                return Ok(());
+                return Ok(true);
             }
             inputs += 1;
         }
@@ -62,5 +66,5 @@ fn serve() -> Result<(), arenite::Error> {
             outputs += 1;
         }
     }
-    Ok(())
+    Ok(true)
 }

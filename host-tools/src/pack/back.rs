@@ -14,7 +14,7 @@ use crate::gradient::{self, Request as TrainRequest, Trained};
 use crate::graph::Graph;
 use crate::import;
 use crate::lower::{self, Preferences};
-use crate::memory::{self, Placed, Region, Request, accelerate, cores, fit, in_place, roll, schedule};
+use crate::memory::{self, Placed, Region, Request, accelerate, cores, fit, in_place, lifetimes, roll, schedule};
 use crate::program::{Constants, Program};
 use crate::report::{Summary, TrainingReport};
 use crate::stage::Stage;
@@ -278,7 +278,7 @@ fn training_to_fit(
     if kept.1.arena_bytes() <= limit {
         return Ok((kept, 0));
     }
-    let savings = trained.savings();
+    let savings = trained.savings(&lifetimes::max_live);
     let (mut least, mut found) = (kept.1.arena_bytes(), None);
     // Each takes fewer bytes than the one before.
     let (mut from, mut to) = (0, savings.len());

@@ -84,8 +84,9 @@ impl Step {
 
 impl Trained {
     /// Ways in which the training step computes activations again instead of keeping them, each with more operations and fewer bytes than the one before.
-    pub fn savings(&self) -> Vec<Saving> {
-        let mut savings = recompute::savings(&self.step.graph);
+    /// `live` is the most bytes that are alive at once in a graph.
+    pub fn savings(&self, live: &dyn Fn(&Graph) -> u64) -> Vec<Saving> {
+        let mut savings = recompute::savings(&self.step.graph, live);
         savings
             .iter_mut()
             .for_each(|saving| saving.extra_macs *= self.step.parts());

@@ -24,27 +24,22 @@ pub struct Saving {
 const LIMITS: usize = 12;
 const ENDS: usize = 24;
 
-/// Savings of a training step's graph, each with more operations and fewer bytes than the one before.
-pub(super) fn savings(graph: &Graph) -> Vec<Saving> {
-    let half = Forward::of(graph);
-    let plain = live_bytes(&graph.nodes, graph, &[]);
-    let mut found: Vec<Saving> = Vec::new();
-    for cuts in half.candidates() {
-        let (mut bytes, mut again) = (Vec::new(), BTreeSet::new());
-        let mut copied = |id: TensorId| {
-            bytes.push(graph.tensor(id).bytes() as u64);
-            TensorId(graph.tensors.len() + bytes.len() - 1)
-        };
-        let nodes = half.rewritten(&cuts, &mut copied, &mut |index| _ = again.insert(index));
-        let saving = Saving {
-            extra_macs: again.into_iter().map(|index| facts::macs(graph, index)).sum(),
-            live_bytes: live_bytes(&nodes, graph, &bytes),
-            cuts,
-        };
-        found.push(saving);
-    }
+/// Savings of a training step's graph, each with more operations and fewer bytes than the one before. `live` is the most bytes that are alive at once in a
+/// graph.
+pub(super) fn savings(graph: &Graph, live: &dyn Fn(&Graph) -> u64) -> Vec<Saving> {
+    let candidates = Forward::of(graph).candidates().into_iter();
+    let mut found: Vec<Saving> = candidates
+        .map(|cuts| {
+            let (made, extra_macs) = rewritten(graph, &cuts);
+            Saving {
+                extra_macs,
+                live_bytes: live(&made),
+                cuts,
+            }
+        })
+        .collect();
     found.sort_by_key(|saving| (saving.extra_macs, saving.live_bytes));
-    let mut least = plain;
+    let mut least = live(graph);
     found.retain(|saving| {
         let is_less = saving.live_bytes < least;
         least = least.min(saving.live_bytes);
@@ -55,17 +50,45 @@ pub(super) fn savings(graph: &Graph) -> Vec<Saving> {
 
 /// The graph of a training step with a saving.
 pub(super) fn with(graph: &Graph, saving: &Saving) -> Graph {
+    rewritten(graph, &saving.cuts).0
+}
+
+/// The step where the segments in front of the last cut are computed again, and the multiply-accumulates that are done twice.
+fn rewritten(graph: &Graph, cuts: &[usize]) -> (Graph, u64) {
+    let half = Forward::of(graph);
     let mut made = graph.clone();
-    let mut copied = |id: TensorId| {
-        let tensor = graph.tensor(id);
-        made.add_tensor(Tensor {
-            name: format!("{} again", tensor.name),
-            ..tensor.clone()
-        })
-    };
-    let nodes = Forward::of(graph).rewritten(&saving.cuts, &mut copied, &mut |_| ());
-    made.nodes = nodes;
-    made
+    made.nodes.clear();
+    let mut copies: HashMap<TensorId, TensorId> = HashMap::new();
+    let (mut done, mut macs) = (vec![false; cuts.len()], 0);
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let reads = node.inputs.iter().flatten();
+        let segments: BTreeSet<usize> = reads.filter_map(|id| half.lost(id, cuts)).collect();
+        for at in segments.into_iter().filter(|_| index >= half.nodes) {
+            if std::mem::replace(&mut done[at], true) {
+                continue;
+            }
+            for index in half.chain(at, cuts) {
+                macs += facts::macs(graph, index);
+                let mut copy = graph.nodes[index].clone();
+                copy.name += " again";
+                renamed(&mut copy.inputs, &copies);
+                for id in &mut copy.outputs {
+                    let tensor = graph.tensor(*id);
+                    let new = made.add_tensor(Tensor {
+                        name: format!("{} again", tensor.name),
+                        ..tensor.clone()
+                    });
+                    copies.insert(*id, new);
+                    *id = new;
+                }
+                made.nodes.push(copy);
+            }
+        }
+        let mut node = node.clone();
+        renamed(&mut node.inputs, &copies);
+        made.nodes.push(node);
+    }
+    (made, macs)
 }
 
 /// The forward half of a training step: the nodes in front of the loss.
@@ -194,67 +217,29 @@ impl<'g> Forward<'g> {
         before
     }
 
-    /// The nodes of the step where the segments in front of the last cut are computed again. `copied` makes a tensor like another one; `again` hears of each
-    /// node that is computed twice.
-    fn rewritten(
-        &self,
-        cuts: &[usize],
-        copied: &mut dyn FnMut(TensorId) -> TensorId,
-        again: &mut dyn FnMut(usize),
-    ) -> Vec<Node> {
-        let segment = |node: usize| cuts.partition_point(|&cut| cut <= node);
-        let lost = |id: &TensorId| {
-            let writer = *self.writer.get(id)?;
-            let at = segment(writer);
-            let all_end_here = self.graph.nodes[writer].outputs.iter().all(|id| {
-                let last = self.last_reader.get(id).copied().unwrap_or(writer);
-                self.bytes(*id) > 0 && cuts.get(at).is_some_and(|&cut| last < cut)
-            });
-            (at < cuts.len() && self.repeats[writer] && all_end_here).then_some(at)
-        };
-        let mut made: HashMap<TensorId, TensorId> = HashMap::new();
-        let mut done = vec![false; cuts.len()];
-        let mut nodes = Vec::with_capacity(self.graph.nodes.len());
-        for (index, node) in self.graph.nodes.iter().enumerate() {
-            if index < self.nodes {
-                nodes.push(node.clone());
-                continue;
-            }
-            let segments: BTreeSet<usize> = node.inputs.iter().flatten().filter_map(lost).collect();
-            for at in segments {
-                if std::mem::replace(&mut done[at], true) {
-                    continue;
-                }
-                let begin = at.checked_sub(1).map_or(0, |before| cuts[before]);
-                for index in self.chain(begin..cuts[at], &|id| lost(id).is_some()) {
-                    again(index);
-                    let mut copy = self.graph.nodes[index].clone();
-                    copy.name += " again";
-                    renamed(&mut copy.inputs, &made);
-                    for id in &mut copy.outputs {
-                        let new = copied(*id);
-                        made.insert(*id, new);
-                        *id = new;
-                    }
-                    nodes.push(copy);
-                }
-            }
-            let mut node = node.clone();
-            renamed(&mut node.inputs, &made);
-            nodes.push(node);
-        }
-        nodes
+    /// The segment of a tensor that is not kept.
+    fn lost(&self, id: &TensorId, cuts: &[usize]) -> Option<usize> {
+        let writer = *self.writer.get(id)?;
+        let segment = cuts.partition_point(|&cut| cut <= writer);
+        let &cut = cuts.get(segment)?;
+        let all_end_here = self.graph.nodes[writer].outputs.iter().all(|id| {
+            let last = self.last_reader.get(id).copied().unwrap_or(writer);
+            self.bytes(*id) > 0 && last < cut
+        });
+        (self.repeats[writer] && all_end_here).then_some(segment)
     }
 
-    /// The nodes of a segment that what is wanted of it takes, of tensors that are lost.
-    fn chain(&self, segment: std::ops::Range<usize>, lost: &dyn Fn(&TensorId) -> bool) -> Vec<usize> {
-        let mut wanted: HashSet<TensorId> = self.wanted.iter().filter(|id| lost(id)).copied().collect();
+    /// The nodes of a segment that what is wanted of it takes.
+    fn chain(&self, segment: usize, cuts: &[usize]) -> Vec<usize> {
+        let begin = segment.checked_sub(1).map_or(0, |before| cuts[before]);
+        let lost = |id: &&TensorId| self.lost(id, cuts).is_some();
+        let mut wanted: HashSet<TensorId> = self.wanted.iter().filter(lost).copied().collect();
         let mut chain = Vec::new();
-        for index in segment.rev() {
+        for index in (begin..cuts[segment]).rev() {
             let node = &self.graph.nodes[index];
             if node.outputs.iter().any(|id| wanted.contains(id)) {
                 chain.push(index);
-                wanted.extend(node.inputs.iter().flatten().filter(|id| lost(id)));
+                wanted.extend(node.inputs.iter().flatten().filter(lost));
             }
         }
         chain.reverse();
@@ -266,31 +251,4 @@ fn renamed(operands: &mut [Option<TensorId>], made: &HashMap<TensorId, TensorId>
     for id in operands.iter_mut().flatten() {
         *id = made.get(id).copied().unwrap_or(*id);
     }
-}
-
-/// The most bytes of inputs and activations that are alive at a node; `further` are those of tensors behind the graph's.
-fn live_bytes(nodes: &[Node], graph: &Graph, further: &[u64]) -> u64 {
-    let bytes = |id: TensorId| match graph.tensors.get(id.0) {
-        Some(tensor) => match tensor.kind {
-            TensorKind::Activation | TensorKind::Input => tensor.bytes() as u64,
-            _ => 0,
-        },
-        None => further[id.0 - graph.tensors.len()],
-    };
-    let mut last: HashMap<TensorId, usize> = HashMap::new();
-    for (index, node) in nodes.iter().enumerate() {
-        let operands = node.inputs.iter().flatten().chain(&node.outputs);
-        operands.for_each(|&id| _ = last.insert(id, index));
-    }
-    graph.outputs.iter().for_each(|&id| _ = last.insert(id, nodes.len()));
-    let mut ends = vec![0; nodes.len() + 1];
-    last.iter().for_each(|(&id, &index)| ends[index] += bytes(id));
-    let mut live: u64 = graph.inputs.iter().map(|&id| bytes(id)).sum();
-    let mut most = live;
-    for (index, node) in nodes.iter().enumerate() {
-        live += node.outputs.iter().map(|&id| bytes(id)).sum::<u64>();
-        most = most.max(live);
-        live -= ends[index];
-    }
-    most
 }
