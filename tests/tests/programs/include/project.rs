@@ -58,6 +58,7 @@ impl Project {
         }
         cargo.args(command).args(["--color", "never", "--target-dir"]);
         cargo.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/include"));
+        cargo.env("CARGO_PROFILE_DEV_DEBUG", "false");
         if let Some(target) = target {
             cargo.args(["--target", target]);
         }

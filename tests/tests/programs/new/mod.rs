@@ -17,7 +17,8 @@ fn root() -> PathBuf {
         .expect("the checkout")
 }
 
-/// cargo in a folder, with the versions that everything else here is built with. The profile is one for all, so that the host tools are compiled once.
+/// cargo in a folder, with the versions that everything else here is built with. The profile is one for all, so that the host tools are compiled once, and has
+/// no debug information, which nobody looks at.
 fn cargo(folder: &Path, arguments: &[&str]) -> Output {
     cargo_with(folder, arguments, &[])
 }
@@ -37,6 +38,7 @@ fn cargo_with(folder: &Path, arguments: &[&str], environment: &[(&str, &Path)]) 
         cargo.env("PATH", std::env::join_paths(folders).expect("a path"));
     }
     cargo
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
         .envs(environment.iter().copied())
         .args(arguments)
         .args(["--release", "--color", "never", "--target-dir"]);
