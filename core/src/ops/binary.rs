@@ -34,6 +34,8 @@ pub struct BinaryNames {
     pub integer: Option<IntOp>,
     /// The Python function that computes it for the tests: PyTorch's where NumPy has none.
     pub oracle: &'static str,
+    /// How many times the cost of the cheapest function of its set.
+    pub weight: u64,
 }
 
 /// Consumer of a function: the loops of a kernel, compiled for each.
@@ -65,6 +67,9 @@ pub trait Pairwise: Copy + PartialEq + Serialize + DeserializeOwned + sealed::Se
 
     /// Calls `visitor` with the function.
     fn visit<V: BinaryVisitor>(self, visitor: V) -> V::Output;
+
+    /// [`BinaryNames::weight`] of the function.
+    fn weight(self) -> u64;
 }
 
 mod sealed {
@@ -91,6 +96,10 @@ macro_rules! binary {
                 match self {
                     $($set::$function => visitor.visit(|$a, $b| $value)),*
                 }
+            }
+
+            fn weight(self) -> u64 {
+                self.names().weight
             }
         }
 
@@ -198,6 +207,7 @@ binary! {
     Power(a, b) => libm::powf(a, b), BinaryNames {
         formula: "a to the power of b",
         commutes: false,
+        weight: 4,
         ..stated("power", "numpy.power")
     };
     FloorDiv(a, b) => libm::floorf(a / b), BinaryNames {
@@ -272,6 +282,7 @@ const fn named(name: &'static str, oracle: &'static str) -> BinaryNames {
         activation: false,
         integer: None,
         oracle,
+        weight: 1,
     }
 }
 

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
+use crate::ops::cost::{Cost, of_operands};
 use crate::ops::elementwise::{Loop, MAX_LOOPS, is_walkable, operand_len, output_len};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
@@ -88,5 +89,11 @@ impl<P: Place> Operator for Compare<P> {
         visit(Operand::of_type(DType::Bool, Access::Write, self.output, written));
         visit(read(self.a, operand_len(&self.loops, |l| l.a)));
         visit(read(self.b, operand_len(&self.loops, |l| l.b)));
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        // Bytes are brought to one scale first.
+        let quarters = if self.dtype == DType::I8 { 6 } else { 4 };
+        of_operands(|visit| self.operands(needs, visit)).quarters(quarters)
     }
 }

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Mem, Operand, Place};
-use crate::ops::cost::{Cost, ROUNDING, of_operands, taps_inside};
+use crate::ops::cost::{Cost, ROUNDING, RUN, TURN, of_operands, taps_inside};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -139,10 +139,17 @@ impl<P: Place> Operator for Conv2dS16<P> {
 
     fn cost(&self, needs: Needs) -> Cost {
         let terms = u64::from(self.window.taps()).saturating_mul(self.group_channels().into());
-        let outputs = self.window.output_len().unwrap_or(u32::MAX);
+        let outputs = u64::from(self.window.output_len().unwrap_or(u32::MAX));
+        // A row of a window is one run where its pixels are neighbours.
+        let runs = if self.groups == 1 && self.window.dilation[1] == 1 {
+            self.window.kernel[0].into()
+        } else {
+            u64::from(self.window.taps())
+        };
         of_operands(|visit| self.operands(needs, visit))
-            .sums(outputs.into(), terms)
-            .computations(outputs.into(), ROUNDING)
+            .sums(outputs, terms)
+            .computations(outputs, ROUNDING)
+            .computations(outputs.saturating_mul(runs), RUN)
     }
 
     fn window_mut(&mut self) -> Option<&mut Window2d> {
@@ -254,6 +261,7 @@ impl<P: Place> Operator for Conv2dF32<P> {
         };
         of_operands(|visit| self.operands(needs, visit))
             .products(outputs.into(), products)
+            .computations(u64::from(outputs).saturating_mul(self.window.taps().into()), 2 * TURN)
             .copies(&self.window)
     }
 

@@ -153,11 +153,14 @@ impl<P: Place> Operator for Rescale<P> {
     }
 
     fn cost(&self, needs: Needs) -> Cost {
-        // Products of 64 bits, but between bytes.
-        let bytes = [self.from, self.to]
-            .iter()
-            .all(|dtype| matches!(dtype, DType::I8 | DType::U8));
-        of_operands(|visit| self.operands(needs, visit)).times(if bytes { 1 } else { 3 })
+        // Products of 64 bits, but between bytes; between f32 and 32 bits of integers several of those that cores without an FPU take long for.
+        let types = [self.from, self.to];
+        let factor = match types {
+            [DType::F32, DType::I32] | [DType::I32, DType::F32] => 6,
+            _ if types.iter().all(|dtype| matches!(dtype, DType::I8 | DType::U8)) => 1,
+            _ => 3,
+        };
+        of_operands(|visit| self.operands(needs, visit)).times(factor)
     }
 
     fn elements_mut(&mut self) -> Option<&mut u32> {

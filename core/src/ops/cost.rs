@@ -108,6 +108,12 @@ pub(crate) const ROUNDING: u64 = 16;
 /// Computations of a turn of a loop beside its products: where its operands lie.
 pub(crate) const TURN: u64 = 2;
 
+/// Computations of a power of f32, where the kernel's weight is that of a product.
+pub(crate) const POWER: u64 = 18;
+
+/// Computations of a run of neighbours in a window, beside its products: where it begins in the input and in the weights.
+pub(crate) const RUN: u64 = 14;
+
 /// Blocks of a loop that takes `block` neighbours at a time, and one at a time where fewer are left.
 pub(crate) const fn blocks(count: u32, block: u32) -> u64 {
     (count / block + count % block) as u64

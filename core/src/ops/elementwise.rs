@@ -130,6 +130,10 @@ impl<P: Place, F: Pairwise> Operator for BinaryF32<P, F> {
         ));
     }
 
+    fn cost(&self, needs: Needs) -> Cost {
+        of_operands(|visit| self.operands(needs, visit)).times(self.op.weight())
+    }
+
     fn elements_mut(&mut self) -> Option<&mut u32> {
         only_line(&mut self.loops)
     }

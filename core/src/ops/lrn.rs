@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
-use crate::ops::cost::{Cost, of_operands};
+use crate::ops::cost::{Cost, POWER, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -83,7 +83,9 @@ impl<P: Place> Operator for LrnF32<P> {
     fn cost(&self, needs: Needs) -> Cost {
         let near = u64::from(self.radius) * 2 + 1;
         let outputs = u64::from(self.pixels).saturating_mul(self.channels.into());
-        of_operands(|visit| self.operands(needs, visit)).sums(outputs, near.min(self.channels.into()))
+        of_operands(|visit| self.operands(needs, visit))
+            .sums(outputs, near.min(self.channels.into()))
+            .computations(outputs, POWER)
     }
 }
 

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
-use crate::ops::cost::{Cost, of_operands};
+use crate::ops::cost::{Cost, POWER, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -59,6 +59,8 @@ impl<P: Place> Operator for LrnGradF32<P> {
         // Two sums over the neighbours of each element.
         let near = (u64::from(self.radius) * 2 + 1).min(self.channels.into());
         let outputs = u64::from(self.pixels).saturating_mul(self.channels.into());
-        of_operands(|visit| self.operands(needs, visit)).sums(outputs, near.saturating_mul(2))
+        of_operands(|visit| self.operands(needs, visit))
+            .sums(outputs, near.saturating_mul(2))
+            .computations(outputs, POWER)
     }
 }

@@ -92,12 +92,15 @@ operator! {
 }
 
 impl<P: Place> LstmShape<P> {
-    /// Four gates over features and cells, and three products and two functions of each cell, at each time.
-    fn cost(&self, operands: Cost) -> Cost {
+    /// Four gates over features and cells, and three products and two functions of each cell, at each time; `each` computations of a cell beside these, which
+    /// are what its type takes to round four sums and two products.
+    fn cost(&self, operands: Cost, each: u64) -> Cost {
         let outputs = [self.batch, self.time].map(u64::from);
         let outputs = outputs.iter().fold(u64::from(self.cells), |n, &m| n.saturating_mul(m));
         let terms = (u64::from(self.features) + u64::from(self.cells)).saturating_mul(4);
-        operands.sums(outputs, terms.saturating_add(16))
+        operands
+            .sums(outputs, terms.saturating_add(16))
+            .computations(outputs, each)
     }
 
     fn check(&self) -> Result<(), Fault> {
@@ -165,8 +168,9 @@ impl<P: Place> Operator for LstmInt<P> {
         } else {
             1
         };
+        let each = if self.dtype == DType::I16 { 150 } else { 48 };
         self.shape
-            .cost(of_operands(|visit| self.operands(needs, visit)))
+            .cost(of_operands(|visit| self.operands(needs, visit)), each)
             .times(factor)
     }
 }
@@ -181,6 +185,6 @@ impl<P: Place> Operator for LstmF32<P> {
     }
 
     fn cost(&self, needs: Needs) -> Cost {
-        self.shape.cost(of_operands(|visit| self.operands(needs, visit)))
+        self.shape.cost(of_operands(|visit| self.operands(needs, visit)), 72)
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
-use crate::ops::cost::{Cost, of_operands};
+use crate::ops::cost::{Cost, ROUNDING, of_operands};
 use crate::ops::elementwise::{Loop, MAX_LOOPS, is_walkable, operand_len, output_len};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
@@ -83,6 +83,8 @@ impl<P: Place> Operator for MatMulInt<P> {
 
     fn cost(&self, needs: Needs) -> Cost {
         let outputs = self.lens().map_or(u64::MAX, |[output, ..]| output.into());
-        of_operands(|visit| self.operands(needs, visit)).sums(outputs, self.shape[1].into())
+        of_operands(|visit| self.operands(needs, visit))
+            .sums(outputs, self.shape[1].into())
+            .computations(outputs, ROUNDING)
     }
 }

@@ -41,7 +41,7 @@ const FEW: u64 = 60;
 const SERIES: u64 = 200;
 
 /// Weight of sine and cosine, which reduce arguments of any size.
-const REDUCED: u64 = 700;
+const REDUCED: u64 = 950;
 
 /// A call of ATen.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -255,7 +255,7 @@ pointwise! {
         trace: Some("round"),
         aten: aten("round"),
         tflite: tflite("ROUND", 1, &[F32]),
-        weight: PLAIN,
+        weight: 18,
         ..named("round", "numpy.rint")
     };
     Sign(x) => if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x }, Names {
@@ -304,6 +304,7 @@ pointwise! {
         formula: "log(1 + exp(x))",
         trace: Some("softplus"),
         aten: Some(Aten { name: "softplus", arguments: &[("beta", "1"), ("threshold", "20")] }),
+        weight: 300,
         ..named("softplus", "torch.nn.functional.softplus")
     };
     Sin(x) => libm::sinf(x), Names {

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
+use crate::ops::cost::{Cost, of_operands};
 use crate::ops::elementwise::{Loop, MAX_LOOPS, is_walkable, operand_len, output_len};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
@@ -81,5 +82,11 @@ impl<P: Place> Operator for SpecialInt<P> {
         visit(of(Access::Write, self.output, output_len(&self.loops)));
         visit(of(Access::Read, self.a, operand_len(&self.loops, |l| l.a)));
         visit(of(Access::Read, self.b, operand_len(&self.loops, |l| l.b)));
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        // A quotient is found bit by bit.
+        let factor = if self.op == SpecialIntOp::Div { 5 } else { 2 };
+        of_operands(|visit| self.operands(needs, visit)).times(factor)
     }
 }

@@ -50,8 +50,12 @@ const ALONE: [&str; 10] = [
 pub(super) fn kernels() -> Result<Outcome> {
     // One command for all targets of the same features, which checks several at once.
     let mut builds: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for board in &BOARDS {
-        builds.entry(board.runtime.join(",")).or_default().insert(board.triple);
+    let all: BTreeSet<_> = BOARDS
+        .iter()
+        .map(|board| (board.runtime.join(","), board.triple))
+        .collect();
+    for (features, triple) in suite::taken(3, all) {
+        builds.entry(features).or_default().insert(triple);
     }
     for (features, triples) in builds {
         let mut clippy = cargo(&["clippy", "--package", "arenite", "--lib", "--features", &features]);
@@ -61,7 +65,7 @@ pub(super) fn kernels() -> Result<Outcome> {
     // Without the features that are on by default: errors without their text.
     run(cargo(&["clippy", "--package", "arenite", "--lib", "--no-default-features"]).args(["--", "-D", "warnings"]))?;
     // As programs on hosts have it: the workspace's own lints see it with all that tests want, and so with nothing out of reach.
-    for features in suite::taken(2, ALONE) {
+    for features in suite::taken(5, ALONE) {
         run(
             cargo(&["clippy", "--package", "arenite", "--lib", "--features", features]).args(["--", "-D", "warnings"]),
         )?;
@@ -78,7 +82,7 @@ pub(super) fn firmware() -> Result<Outcome> {
         format!("{}{serial}{stream},registers", board.feature)
     };
     let boards: BTreeSet<_> = BOARDS.iter().map(|board| (board.triple, features(board))).collect();
-    for (triple, features) in suite::taken(3, &boards) {
+    for (triple, features) in suite::taken(6, &boards) {
         let arguments = ["clippy", "--lib", "--bins", "--target", triple, "--features", features];
         run(cargo(&arguments)
             .arg("--target-dir")

@@ -226,7 +226,7 @@ fn every_board_is_in_the_matrix() {
 fn every_combination_checks_or_says_why_not() {
     const TEST: &str = "every_combination_checks_or_says_why_not";
     let targets = targets(TEST);
-    for features in turns(TEST, 3, FEATURES) {
+    for features in turns(TEST, 6, FEATURES) {
         hold("check", &targets, features, "dev", "off");
     }
 }
@@ -234,7 +234,7 @@ fn every_combination_checks_or_says_why_not() {
 #[test]
 fn named_combinations_build_to_the_end() {
     const TEST: &str = "named_combinations_build_to_the_end";
-    let named = turns(TEST, 3, NAMED);
+    let named = turns(TEST, 5, NAMED);
     for target in targets(TEST) {
         for (_, features, profile, lto) in named.iter().filter(|named| named.0 == target.triple) {
             hold("build", &[target], features, profile, lto);

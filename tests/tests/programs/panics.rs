@@ -40,7 +40,7 @@ fn found(board: &'static Board, model: Option<&Path>) -> Vec<String> {
 fn no_kernel_of_any_target_can_panic() {
     let mut linked = Vec::new();
     const TEST: &str = "no_kernel_of_any_target_can_panic";
-    for board in turns(TEST, 3, builds(TEST)) {
+    for board in turns(TEST, 5, builds(TEST)) {
         linked.extend(
             found(board, None)
                 .into_iter()
