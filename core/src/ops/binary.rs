@@ -207,7 +207,7 @@ binary! {
     Power(a, b) => libm::powf(a, b), BinaryNames {
         formula: "a to the power of b",
         commutes: false,
-        weight: 4,
+        weight: 3,
         ..stated("power", "numpy.power")
     };
     FloorDiv(a, b) => libm::floorf(a / b), BinaryNames {

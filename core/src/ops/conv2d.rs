@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Mem, Operand, Place};
-use crate::ops::cost::{Cost, ROUNDING, RUN, TURN, of_operands, taps_inside};
+use crate::ops::cost::{Cost, ROUNDING, RUN, of_operands, taps_inside};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -261,7 +261,6 @@ impl<P: Place> Operator for Conv2dF32<P> {
         };
         of_operands(|visit| self.operands(needs, visit))
             .products(outputs.into(), products)
-            .computations(u64::from(outputs).saturating_mul(self.window.taps().into()), 2 * TURN)
             .copies(&self.window)
     }
 

@@ -153,14 +153,11 @@ impl<P: Place> Operator for Rescale<P> {
     }
 
     fn cost(&self, needs: Needs) -> Cost {
-        // Products of 64 bits, but between bytes; between f32 and 32 bits of integers several of those that cores without an FPU take long for.
-        let types = [self.from, self.to];
-        let factor = match types {
-            [DType::F32, DType::I32] | [DType::I32, DType::F32] => 6,
-            _ if types.iter().all(|dtype| matches!(dtype, DType::I8 | DType::U8)) => 1,
-            _ => 3,
-        };
-        of_operands(|visit| self.operands(needs, visit)).times(factor)
+        // Products of 64 bits, but between bytes.
+        let bytes = [self.from, self.to]
+            .iter()
+            .all(|dtype| matches!(dtype, DType::I8 | DType::U8));
+        of_operands(|visit| self.operands(needs, visit)).times(if bytes { 1 } else { 3 })
     }
 
     fn elements_mut(&mut self) -> Option<&mut u32> {
@@ -211,5 +208,15 @@ impl<P: Place> Operator for Convert<P> {
 
     fn operands(&self, _: Needs, visit: &mut dyn FnMut(Operand<P>)) {
         pointwise(self.output, self.to, self.input, self.from, self.count, visit);
+    }
+
+    fn cost(&self, needs: Needs) -> Cost {
+        // 32 bits of an integer take more than f32 holds on their way to it.
+        let factor = if [self.from, self.to] == [DType::I32, DType::F32] {
+            2
+        } else {
+            1
+        };
+        of_operands(|visit| self.operands(needs, visit)).times(factor)
     }
 }

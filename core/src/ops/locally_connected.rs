@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
-use crate::ops::cost::{Cost, OUTPUT, ROUNDING, RUN, of_operands};
+use crate::ops::cost::{Cost, of_operands};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -215,13 +215,6 @@ impl<P: Place> Operator for LocallyConnectedS8<P> {
     }
 
     fn cost(&self, needs: Needs) -> Cost {
-        // A row of a window is a run in each channel; each output is rounded with its channel's multiplier.
-        let shape = self.shape();
-        let outputs = u64::from(shape.output_len().unwrap_or(u32::MAX));
-        let runs = u64::from(shape.kernel[0]) * u64::from(shape.input[0]);
-        shape
-            .cost(of_operands(|visit| self.operands(needs, visit)))
-            .computations(outputs, ROUNDING + OUTPUT)
-            .computations(outputs.saturating_mul(runs), RUN)
+        self.shape().cost(of_operands(|visit| self.operands(needs, visit)))
     }
 }

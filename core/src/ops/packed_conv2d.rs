@@ -96,9 +96,6 @@ impl<P: Place> Operator for PackedConv2dS8<P> {
         of_operands(|visit| self.operands(needs, visit))
             .sums(pixels, u64::from(needs.weights / 2))
             .computations(self.window.output_len().unwrap_or(u32::MAX).into(), rounding)
-            // A pixel is begun, and each of its window's is looked for.
-            .computations(pixels, 96)
-            .computations(pixels.saturating_mul(self.window.taps().into()), 48)
             .copies(&self.window)
     }
 

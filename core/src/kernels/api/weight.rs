@@ -8,26 +8,28 @@ macro_rules! weight {
         match $kernel {
             // Vectors and pairs of bytes, where they are for less than a whole.
             KernelId::DspSvdfS8 => 1,
-            KernelId::MveDepthwiseF32 | KernelId::MveTapsDepthwiseS8 => 2,
-            KernelId::DspGroupsConv2dS8
+            KernelId::MveDepthwiseF32 => 2,
+            KernelId::DspAvgPoolS8
+            | KernelId::DspGroupsConv2dS8
+            | KernelId::DspMaxPoolS8
             | KernelId::DspSumS8
             | KernelId::DspW4Conv2dS8
             | KernelId::MveDepthwiseS8
             | KernelId::MveSumS8 => 3,
             // Outputs of few products, each of which begins with as much as others.
-            KernelId::DspMaxPoolS8 | KernelId::MveLinearF32 => 4,
-            KernelId::DspAvgPoolS8 => 5,
+            KernelId::MveLinearF32 => 4,
             // int8 and int16 in loops for any shape, and functions of them.
             KernelId::DenseS8
             | KernelId::IntAvgPoolS8
             | KernelId::IntDenseS8
             | KernelId::IntMaxPoolS8
             | KernelId::IntNarrowDenseS8
+            | KernelId::IntWinogradConv2dS8
             | KernelId::Resize
             | KernelId::SignalFramer
             | KernelId::SvdfS8
             | KernelId::Table => 3,
-            KernelId::Conv2dS16 | KernelId::IntWinogradConv2dS8 | KernelId::SignalPcan | KernelId::TableS16 => 5,
+            KernelId::Conv2dS16 | KernelId::SignalPcan | KernelId::TableS16 => 5,
             KernelId::LstmInt
             | KernelId::SignalFftS16
             | KernelId::SignalFilterBank
@@ -35,7 +37,7 @@ macro_rules! weight {
             | KernelId::SignalWindow => 6,
             KernelId::ReduceInt | KernelId::SignalAutoScale => 7,
             KernelId::Choose
-            | KernelId::CompactConv2dS8
+            | KernelId::Conv2dS8
             | KernelId::IntDepthwiseS8
             | KernelId::IntSumS8
             | KernelId::SignalEnergy
@@ -44,10 +46,8 @@ macro_rules! weight {
             | KernelId::SignalStacker => 8,
             KernelId::AvgPoolInt | KernelId::CompactAvgPoolS8 | KernelId::GlobalAvgPoolS8 => 9,
             KernelId::CompactMaxPoolS8 | KernelId::IntAddS8 | KernelId::MaxPoolInt | KernelId::SignalFftS32 => 10,
-            KernelId::Conv2dS8 => 11,
             KernelId::L2NormS8 | KernelId::LrnS8 => 12,
             KernelId::Compare | KernelId::Detections | KernelId::SpecialInt => 14,
-            KernelId::LocallyConnectedS8 => 15,
             KernelId::BinaryInt => 20,
             KernelId::DepthwiseS8 | KernelId::SigmoidS16 => 22,
             KernelId::Rescale => 26,
@@ -64,10 +64,10 @@ macro_rules! weight {
             KernelId::AvgPoolF32 | KernelId::SignalFftF32 => 36,
             KernelId::Convert | KernelId::RotaryF32 => 40,
             KernelId::ReduceF32 => 45,
-            KernelId::LinearF32 | KernelId::RmsNormF32 => 48,
+            KernelId::FpuConv2dF32 | KernelId::LinearF32 | KernelId::RmsNormF32 => 48,
             KernelId::AttentionF32 | KernelId::SvdfF32 => 50,
-            KernelId::DepthwiseF32 | KernelId::LstmF32 => 52,
-            KernelId::Conv2dF32 | KernelId::FpuConv2dF32 | KernelId::W4Conv2dF32 | KernelId::W8Conv2dF32 => 56,
+            KernelId::Conv2dF32 | KernelId::DepthwiseF32 | KernelId::LocallyConnectedS8 | KernelId::LstmF32 => 52,
+            KernelId::W4Conv2dF32 | KernelId::W8Conv2dF32 => 56,
             KernelId::LocallyConnectedF32 => 58,
             KernelId::W16Conv2dF32 => 64,
             KernelId::ActivationGradF32 => 44,
@@ -86,7 +86,7 @@ macro_rules! weight {
             | KernelId::TrainedConv2dF32 => 58,
             KernelId::LocallyConnectedGainGradF32 | KernelId::TrainedLocallyConnectedF32 => 66,
             KernelId::LrnF32 | KernelId::LrnGradF32 => 172,
-            KernelId::SpecialBinaryF32 => 176,
+            KernelId::SpecialBinaryF32 => 264,
             KernelId::SoftmaxCrossEntropyF32 | KernelId::SoftmaxF32 => 600,
             kernel => match kernel.backend() {
                 Backend::Mve | Backend::Neon | Backend::Dotprod | Backend::I8mm | Backend::Sme => 1,
