@@ -82,7 +82,7 @@ pub(super) fn firmware() -> Result<Outcome> {
         format!("{}{serial}{stream},registers", board.feature)
     };
     let boards: BTreeSet<_> = BOARDS.iter().map(|board| (board.triple, features(board))).collect();
-    for (triple, features) in suite::taken(6, &boards) {
+    for (triple, features) in suite::taken(3, &boards) {
         let arguments = ["clippy", "--lib", "--bins", "--target", triple, "--features", features];
         run(cargo(&arguments)
             .arg("--target-dir")

@@ -46,6 +46,8 @@ enum When {
     First,
     /// Behind the other lints, while tests run: all of them want the same folder of cargo's.
     Lint,
+    /// As those, but every other one is another commit's turn.
+    LintByTurns,
     /// While tests run.
     Beside,
     /// With the tests, in an order of its own.
@@ -71,19 +73,19 @@ const PARTS: [Part; 18] = [
     part(
         "clippy-kernels",
         "lints of the runtime for every board's core",
-        When::Lint,
+        When::LintByTurns,
         gates::kernels,
     ),
     part(
         "clippy-firmware",
         "lints of the firmware for every board",
-        When::Lint,
+        When::LintByTurns,
         gates::firmware,
     ),
     part(
         "browser",
         "lints of the packer for browsers",
-        When::Lint,
+        When::LintByTurns,
         gates::browser,
     ),
     part(
@@ -101,7 +103,7 @@ const PARTS: [Part; 18] = [
     part(
         "package",
         "the published packages are complete",
-        When::Lint,
+        When::LintByTurns,
         gates::package,
     ),
     part("docs", "documentation without warnings", When::Lint, docs),
@@ -252,11 +254,9 @@ fn whole(record: bool) -> Results {
         let turn = BY_TURNS[number % BY_TURNS.len()];
         let waits = |program: &Program| BY_TURNS.contains(&&*program.name) && program.name != turn;
         for program in programs.iter().filter(|program| waits(program)) {
-            println!(
-                "{}: another commit's turn (`cargo test --test programs {0}::`); it is `{turn}`'s",
-                program.name
-            );
-            waiting.push(program.name.clone());
+            let name = &program.name;
+            println!("{name}: another commit's turn (`cargo test --test programs {name}::`); it is `{turn}`'s");
+            waiting.push(name.clone());
         }
         programs.retain(|program| !waits(program));
     }
@@ -267,7 +267,10 @@ fn whole(record: bool) -> Results {
         Ok(slice) => all.extend(slice),
         Err(error) => results.fail(format!("slice: {error}")),
     }
-    all.push(Job::chain("lints", jobs(When::Lint)));
+    let (by_turns, mut lints) = (jobs(When::LintByTurns), jobs(When::Lint));
+    println!("{} lints by turns, of which every other one waits", by_turns.len());
+    lints.extend(programs::taken(2, by_turns));
+    all.push(Job::chain("lints", lints));
     all.extend(jobs(When::Beside));
     all.extend(firmware_jobs());
     all.extend(others);

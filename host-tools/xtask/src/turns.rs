@@ -1,9 +1,12 @@
-//! Boards by turns: several run the same kernels, and a run of the test command takes one of them.
+//! Boards by turns: several run the same kernels, and a run of the test command takes one of them, of half of the sets of kernels.
 
 use arenite_host::board::Board;
 
 /// Features of the runtime that have no kernels of their own: steps on several cores are those of one.
 const WITHOUT_KERNELS: [&str; 2] = ["cores", "accelerators"];
+
+/// Runs that together take every set of kernels.
+const HALVES: usize = 2;
 
 /// The variable by which a whole run tells its processes its number.
 pub const VARIABLE: &str = "ARENITE_TURN";
@@ -21,11 +24,17 @@ pub fn here(boards: Vec<&'static Board>) -> Vec<&'static Board> {
     }
 }
 
-/// The boards of the run with this number, in their order: of those that run the same kernels one, the next with the next number.
+/// The boards of the run with this number, in their order: every other set of kernels, and of those that run the same kernels one, the next each time that
+/// their set is taken.
 pub fn taken(boards: &[&'static Board], number: usize) -> Vec<&'static Board> {
+    let mut sets: Vec<_> = boards.iter().map(|board| kernels(board)).collect();
+    sets.sort_unstable();
+    sets.dedup();
     let is_its_turn = |board: &&&Board| {
-        let same: Vec<_> = boards.iter().filter(|other| kernels(other) == kernels(board)).collect();
-        same[number % same.len()].name == board.name
+        let own = kernels(board);
+        let set = sets.iter().position(|set| *set == own);
+        let same: Vec<_> = boards.iter().filter(|other| kernels(other) == own).collect();
+        set.is_some_and(|set| set % HALVES == number % HALVES) && same[number / HALVES % same.len()].name == board.name
     };
     boards.iter().filter(is_its_turn).copied().collect()
 }
@@ -43,20 +52,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_run_has_all_kernels_and_each_board_comes() {
-        let mut families: Vec<_> = BOARDS.iter().map(kernels).collect();
-        families.sort_unstable();
-        families.dedup();
+    fn two_runs_have_all_kernels_and_each_board_comes() {
+        let mut sets: Vec<_> = BOARDS.iter().map(kernels).collect();
+        sets.sort_unstable();
+        sets.dedup();
         let mut waiting: Vec<&str> = BOARDS.iter().map(|board| board.name).collect();
         let all: Vec<&Board> = BOARDS.iter().collect();
-        for number in 0..12 {
-            let taken = taken(&all, number);
-            let mut kernels: Vec<_> = taken.iter().map(|board| kernels(board)).collect();
+        for number in 0..24 {
+            // Two runs behind each other have every set once.
+            let two = [number, number + 1].map(|number| taken(&all, number));
+            let mut kernels: Vec<_> = two.iter().flatten().map(|board| kernels(board)).collect();
             kernels.sort_unstable();
-            assert_eq!(kernels, families, "{number}");
-            waiting.retain(|name| taken.iter().all(|board| board.name != *name));
+            assert_eq!(kernels, sets, "{number}");
+            assert!(
+                two.iter().all(|taken| taken.len() <= sets.len().div_ceil(HALVES)),
+                "{number}"
+            );
+            waiting.retain(|name| two[0].iter().all(|board| board.name != *name));
         }
         assert_eq!(waiting, [""; 0]);
-        assert!(families.len() < BOARDS.len() * 2 / 3, "{} families", families.len());
+        assert!(sets.len() < BOARDS.len() * 2 / 3, "{} sets", sets.len());
     }
 }
