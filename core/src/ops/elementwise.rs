@@ -69,7 +69,7 @@ pub fn output_len(loops: &[Loop]) -> Option<u32> {
 }
 
 /// Elements that an operand must have so that the last of them is reached with these strides.
-pub fn operand_len(loops: &[Loop], stride: fn(&Loop) -> u32) -> Option<u32> {
+pub fn operand_len(loops: &[Loop], stride: impl Fn(&Loop) -> u32) -> Option<u32> {
     loops.iter().try_fold(1u32, |len, l| {
         len.checked_add(product(l.count.checked_sub(1)?, stride(l))?)
     })
@@ -84,13 +84,13 @@ pub(crate) fn only_line(loops: &mut [Loop]) -> Option<&mut u32> {
 }
 
 /// Whether a walk along all axes stays within 32 bits, one step beyond the end of each included.
-pub(crate) fn is_walkable(loops: &[Loop], stride: fn(&Loop) -> u32) -> bool {
+pub(crate) fn is_walkable(loops: &[Loop], stride: impl Fn(&Loop) -> u32) -> bool {
     let walk = |len: u32, l: &Loop| len.checked_add(product(l.count, stride(l))?);
     loops.iter().try_fold(0, walk).is_some()
 }
 
 /// Whether an operand with these strides is walked exactly as the output is.
-pub fn is_contiguous(loops: &[Loop], stride: fn(&Loop) -> u32) -> bool {
+pub fn is_contiguous(loops: &[Loop], stride: impl Fn(&Loop) -> u32) -> bool {
     let mut inner = 1u32;
     loops.iter().rev().all(|l| {
         let matches = l.count == 1 || stride(l) == inner;

@@ -26,7 +26,22 @@ pub(crate) fn walk<A: Element, B: Element, Y: Element>(
     b: Src<'_, B>,
     mut f: impl FnMut(Line<A, B, Y>),
 ) -> Option<()> {
-    let (outer, middle, inner) = inside(loops, [output.cells().len(), a.len(), b.len()])?;
+    let lens = [
+        output_len(loops)?,
+        operand_len(loops, |l| l.a)?,
+        operand_len(loops, |l| l.b)?,
+    ];
+    let [len, len_a, len_b] = lens.map(|n| n as usize);
+    if len > output.cells().len() || len_a > a.len() || len_b > b.len() {
+        return None;
+    }
+    const ONE: Loop = Loop { count: 1, a: 0, b: 0 };
+    let (outer, middle, inner) = match *loops {
+        [ref outer @ .., middle, inner] => (outer, middle, inner),
+        [inner] => (&[][..], ONE, inner),
+        [] => (&[][..], ONE, ONE),
+    };
+    let steps = |l: &Loop| [l.a, l.b].map(|n| n as usize);
     let (count, ahead) = (inner.count as usize, steps(&middle));
     let (mut y, mut a, mut b) = (output.as_mut_ptr(), a.as_ptr(), b.as_ptr());
     let mut index = [0_u32; MAX_LOOPS];
@@ -64,25 +79,6 @@ pub(crate) fn walk<A: Element, B: Element, Y: Element>(
             return Some(());
         }
     }
-}
-
-/// The outer axes and the two innermost, where an output and two operands of these lengths have room for all of them: the same code for every type.
-fn inside(loops: &[Loop], [output, a, b]: [usize; 3]) -> Option<(&[Loop], Loop, Loop)> {
-    const ONE: Loop = Loop { count: 1, a: 0, b: 0 };
-    let has_room = output_len(loops)? as usize <= output
-        && operand_len(loops, |l| l.a)? as usize <= a
-        && operand_len(loops, |l| l.b)? as usize <= b;
-    has_room.then_some(match *loops {
-        [ref outer @ .., middle, inner] => (outer, middle, inner),
-        [inner] => (&[][..], ONE, inner),
-        [] => (&[][..], ONE, ONE),
-    })
-}
-
-/// Elements between neighbours along an axis, of both operands.
-#[inline(always)]
-fn steps(l: &Loop) -> [usize; 2] {
-    [l.a as usize, l.b as usize]
 }
 
 impl<A: Element, B: Element, Y: Element> Line<A, B, Y> {

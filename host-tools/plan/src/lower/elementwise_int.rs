@@ -96,7 +96,7 @@ fn laid_out(
         return Ok(step);
     }
     for (index, operand) in operands.into_iter().enumerate() {
-        let stride: fn(&Loop) -> u32 = if index == 0 { |l| l.a } else { |l| l.b };
+        let stride = |l: &Loop| if index == 0 { l.a } else { l.b };
         if is_contiguous(&step.loops, stride) {
             continue;
         }
