@@ -10,7 +10,7 @@ use arenite_host::model::Blob as OnBoard;
 use arenite_host::worst::stack::TABLE;
 use arenite_tests::blob::{Blob, aligned, shared_by};
 use arenite_tests::kit::is_generated;
-use arenite_tests::skip;
+use arenite_tests::{boards_by_turns, skip};
 use arenite_xtask::most::axes::{STEP, instructions_of_a_unit};
 use arenite_xtask::most::measure::count;
 
@@ -135,7 +135,7 @@ const SHARING: usize = 17;
 fn loads_and_steps_are_within_their_bounds() {
     let mut workspace = Box::new(Workspace::new());
     let mut found = Vec::new();
-    for board in boards_of_one_core() {
+    for board in boards_by_turns("loads_and_steps_are_within_their_bounds", boards_of_one_core()) {
         match ready(board) {
             Ok(()) => {
                 found.extend(exceeding(board, &mut workspace));

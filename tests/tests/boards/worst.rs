@@ -8,7 +8,7 @@ use arenite_host::board::{BOARDS, Board, RunOptions, ready, run};
 use arenite_host::model::Blob;
 use arenite_host::worst::stack::{Stack, Stacks, TABLE};
 use arenite_tests::golden::packed;
-use arenite_tests::skip;
+use arenite_tests::{boards_by_turns, skip};
 use arenite_xtask::results::{Measured, SUBJECTS, best_target, read};
 
 /// How far a bound may be above what was measured.
@@ -151,7 +151,7 @@ fn every_board_and_kernel_has_a_stack() {
 /// A fresh measurement by painting.
 #[test]
 fn no_board_paints_more_than_the_bound() {
-    for board in boards_of_one_core() {
+    for board in boards_by_turns("no_board_paints_more_than_the_bound", boards_of_one_core()) {
         if let Err(reason) = ready(board) {
             skip(
                 "no_board_paints_more_than_the_bound",
