@@ -1,6 +1,6 @@
 //! Boards by turns: several run the same kernels, and a run of the test command takes one of them, of half of the sets of kernels.
 
-use arenite_host::board::Board;
+use arenite_host::board::{BOARDS, Board};
 
 /// Features of the runtime that have no kernels of their own: steps on several cores are those of one.
 const WITHOUT_KERNELS: [&str; 2] = ["cores", "accelerators"];
@@ -27,7 +27,7 @@ pub fn here(boards: Vec<&'static Board>) -> Vec<&'static Board> {
 /// The boards of the run with this number, in their order: every other set of kernels, and of those that run the same kernels one, the next each time that
 /// their set is taken.
 pub fn taken(boards: &[&'static Board], number: usize) -> Vec<&'static Board> {
-    let mut sets: Vec<_> = boards.iter().map(|board| kernels(board)).collect();
+    let mut sets: Vec<_> = BOARDS.iter().map(kernels).collect();
     sets.sort_unstable();
     sets.dedup();
     let is_its_turn = |board: &&&Board| {
@@ -47,8 +47,6 @@ fn kernels(board: &Board) -> (&'static str, Vec<&'static str>) {
 
 #[cfg(test)]
 mod tests {
-    use arenite_host::board::BOARDS;
-
     use super::*;
 
     #[test]

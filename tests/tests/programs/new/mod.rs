@@ -71,7 +71,8 @@ fn packing(folder: &Path, script: &str) {
     let root = root();
     fs::create_dir(folder.join("src")).expect("made");
     let manifest = format!(
-        "[package]\nname = \"packing\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n\n[profile.release]\nopt-level = 0\n\n[dependencies]\narenite = {{ path = {:?} }}\n\n\
+        "[package]\nname = \"packing\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
+         [profile.release]\nopt-level = 0\n\n[dependencies]\narenite = {{ path = {:?} }}\n\n\
          [build-dependencies]\narenite-host = {{ path = {:?} }}\n",
         root.join("core"),
         root.join("host-tools")
