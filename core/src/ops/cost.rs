@@ -108,7 +108,7 @@ pub(crate) const ROUNDING: u64 = 16;
 /// Computations of a turn of a loop beside its products: where its operands lie.
 pub(crate) const TURN: u64 = 2;
 
-/// Computations of a power of f32, where the kernel's weight is that of a product.
+/// Computations of the power of an f32 normalisation across channels, beside the products of its sum.
 pub(crate) const POWER: u64 = 18;
 
 /// Computations of a run of neighbours in a window, beside its products: where it begins in the input and in the weights.

@@ -85,7 +85,7 @@ impl<P: Place> Operator for SpecialInt<P> {
     }
 
     fn cost(&self, needs: Needs) -> Cost {
-        // A quotient is found bit by bit.
+        // A quotient is a product with a reciprocal, which is approached in steps.
         let factor = if self.op == SpecialIntOp::Div { 5 } else { 2 };
         of_operands(|visit| self.operands(needs, visit)).times(factor)
     }

@@ -8,7 +8,6 @@ mod reader;
 mod results;
 mod watch;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -267,9 +266,12 @@ fn whole(record: bool) -> Results {
         Ok(slice) => all.extend(slice),
         Err(error) => results.fail(format!("slice: {error}")),
     }
-    let (by_turns, mut lints) = (jobs(When::LintByTurns), jobs(When::Lint));
-    println!("{} lints by turns, of which every other one waits", by_turns.len());
-    lints.extend(programs::taken(2, by_turns));
+    let (mut lints, by_turns) = (jobs(When::Lint), programs::taken(2, jobs(When::LintByTurns)));
+    println!(
+        "{} of the lints that take turns, others are other commits' turn",
+        by_turns.len()
+    );
+    lints.extend(by_turns);
     all.push(Job::chain("lints", lints));
     all.extend(jobs(When::Beside));
     all.extend(firmware_jobs());
@@ -453,15 +455,14 @@ fn firmware_jobs() -> Vec<Job> {
 
 /// Builds the programs of [`PROGRAMS`] for the boards of a target, all without one; in a run with turns for those whose turn it is.
 pub(super) fn build_firmware(triple: Option<&str>) -> Result<()> {
-    let mut boards: BTreeMap<&str, Vec<&'static Board>> = BTreeMap::new();
     let is_asked = |board: &&Board| triple.is_none_or(|triple| board.triple == triple);
-    for board in turns::here(BOARDS.iter().filter(is_asked).collect()) {
-        boards.entry(board.triple).or_default().push(board);
-    }
-    if boards.is_empty() {
+    let asked: Vec<&'static Board> = BOARDS.iter().filter(is_asked).collect();
+    if asked.is_empty() {
         return Err(format!("no board is built for `{}`", triple.unwrap_or_default()).into());
     }
-    for board in boards.into_values().flatten() {
+    let mut boards = turns::here(asked);
+    boards.sort_by_key(|board| board.triple);
+    for board in boards {
         for program in PROGRAMS {
             eprintln!("firmware: {program} for {}", board.name);
             Firmware::build(board, program)?;

@@ -5,7 +5,7 @@ use arenite_host::board::{BOARDS, Board};
 /// Features of the runtime that have no kernels of their own: steps on several cores are those of one.
 const WITHOUT_KERNELS: [&str; 2] = ["cores", "accelerators"];
 
-/// Runs that together take every set of kernels.
+/// Runs that together take every set of kernels, where their numbers follow each other.
 const HALVES: usize = 2;
 
 /// The variable by which a whole run tells its processes its number.
@@ -27,9 +27,7 @@ pub fn here(boards: Vec<&'static Board>) -> Vec<&'static Board> {
 /// The boards of the run with this number, in their order: every other set of kernels, and of those that run the same kernels one, the next each time that
 /// their set is taken.
 pub fn taken(boards: &[&'static Board], number: usize) -> Vec<&'static Board> {
-    let mut sets: Vec<_> = BOARDS.iter().map(kernels).collect();
-    sets.sort_unstable();
-    sets.dedup();
+    let sets = sets();
     let is_its_turn = |board: &&&Board| {
         let own = kernels(board);
         let set = sets.iter().position(|set| *set == own);
@@ -37,6 +35,14 @@ pub fn taken(boards: &[&'static Board], number: usize) -> Vec<&'static Board> {
         set.is_some_and(|set| set % HALVES == number % HALVES) && same[number / HALVES % same.len()].name == board.name
     };
     boards.iter().filter(is_its_turn).copied().collect()
+}
+
+/// The sets of kernels that boards have, each once.
+fn sets() -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut sets: Vec<_> = BOARDS.iter().map(kernels).collect();
+    sets.sort_unstable();
+    sets.dedup();
+    sets
 }
 
 /// What decides about a board's kernels: its instructions, and the features that add some.
@@ -51,13 +57,11 @@ mod tests {
 
     #[test]
     fn two_runs_have_all_kernels_and_each_board_comes() {
-        let mut sets: Vec<_> = BOARDS.iter().map(kernels).collect();
-        sets.sort_unstable();
-        sets.dedup();
+        let sets = sets();
         let mut waiting: Vec<&str> = BOARDS.iter().map(|board| board.name).collect();
         let all: Vec<&Board> = BOARDS.iter().collect();
         for number in 0..24 {
-            // Two runs behind each other have every set once.
+            // Runs of two numbers behind each other have every set once.
             let two = [number, number + 1].map(|number| taken(&all, number));
             let mut kernels: Vec<_> = two.iter().flatten().map(|board| kernels(board)).collect();
             kernels.sort_unstable();

@@ -53,6 +53,7 @@ macro_rules! weight {
             KernelId::Rescale => 26,
             KernelId::W4Conv2dS8 => 28,
             KernelId::ArgMax => 34,
+            KernelId::LocallyConnectedS8 => 52,
             KernelId::SoftmaxInt => 105,
             KernelId::SoftmaxS8 => 172,
             // f32 as it is without an FPU.
@@ -66,7 +67,7 @@ macro_rules! weight {
             KernelId::ReduceF32 => 45,
             KernelId::FpuConv2dF32 | KernelId::LinearF32 | KernelId::RmsNormF32 => 48,
             KernelId::AttentionF32 | KernelId::SvdfF32 => 50,
-            KernelId::Conv2dF32 | KernelId::DepthwiseF32 | KernelId::LocallyConnectedS8 | KernelId::LstmF32 => 52,
+            KernelId::Conv2dF32 | KernelId::DepthwiseF32 | KernelId::LstmF32 => 52,
             KernelId::W4Conv2dF32 | KernelId::W8Conv2dF32 => 56,
             KernelId::LocallyConnectedF32 => 58,
             KernelId::W16Conv2dF32 => 64,
