@@ -262,9 +262,10 @@ pub(super) fn python() -> Result<Outcome> {
             "no PyTorch, torchao and pytest",
         ));
     }
-    run(Command::new(&python)
-        .args(["-m", "pytest", "--quiet"])
-        .current_dir(root().join("host-tools/python")))?;
+    let mut tests = Command::new(&python);
+    tests.args(["-m", "pytest", "--quiet"]);
+    super::suite::tell(&mut tests, 1);
+    run(tests.current_dir(root().join("host-tools/python")))?;
     Ok(Outcome::Held)
 }
 

@@ -27,7 +27,7 @@ use super::{Result, bench, cargo, gates, mutants, root, run};
 
 pub(super) use self::kernel::kernel;
 pub(super) use self::long::{due, long};
-pub(super) use self::programs::taken;
+pub(super) use self::programs::{taken, tell};
 pub(super) use self::results::{Outcome, Results};
 pub(super) use self::watch::{end_at, is_over, wait, watched};
 
@@ -45,7 +45,7 @@ enum When {
     First,
     /// Behind the other lints, while tests run: all of them want the same folder of cargo's.
     Lint,
-    /// As those, but every other one is another commit's turn.
+    /// As those, but one is this commit's turn.
     LintByTurns,
     /// While tests run.
     Beside,
@@ -159,15 +159,11 @@ const BUILDERS: [&str; 8] = [
     "c",
 ];
 
-/// Of these, programs of users that are built with all their dependencies: none compares with an oracle, and each run takes one of them, by the commit. A
-/// run that is dated (`--record`) takes all.
-const BY_TURNS: [&str; 3] = ["new", "installed", "tasks"];
-
 /// Comparisons with independent oracles that the tests make with the project's own data alone.
 const COMPARISONS: u64 = 5500;
 
 /// How many pieces of work the report names.
-const DEAREST: usize = 30;
+const DEAREST: usize = 60;
 
 /// Runs the parts of these names, all where there are none, and says what each took. With `record`, a whole run that passes is dated. After `within` nothing
 /// begins and what runs is ended; what is left out then is a failure.
@@ -248,16 +244,12 @@ fn whole(record: bool) -> Results {
     });
     let mut waiting = Vec::new();
     if !record {
-        let number = long::turn();
-        programs::take_turns(number);
-        let turn = BY_TURNS[number % BY_TURNS.len()];
-        let waits = |program: &Program| BY_TURNS.contains(&&*program.name) && program.name != turn;
-        for program in programs.iter().filter(|program| waits(program)) {
-            let name = &program.name;
-            println!("{name}: another commit's turn (`cargo test --test programs {name}::`); it is `{turn}`'s");
+        programs::take_turns(long::turn());
+        for Program { name, suite, .. } in programs.iter().filter(|program| programs::waits(&program.name)) {
+            println!("{name}: another commit's turn (`cargo test --test {suite} {name}::`)");
             waiting.push(name.clone());
         }
-        programs.retain(|program| !waits(program));
+        programs.retain(|program| !programs::waits(&program.name));
     }
     let (oracles, builders, others) = ordered(&programs);
     let mut all = oracles;
@@ -266,7 +258,7 @@ fn whole(record: bool) -> Results {
         Ok(slice) => all.extend(slice),
         Err(error) => results.fail(format!("slice: {error}")),
     }
-    let (mut lints, by_turns) = (jobs(When::Lint), programs::taken(2, jobs(When::LintByTurns)));
+    let (mut lints, by_turns) = (jobs(When::Lint), programs::taken(4, jobs(When::LintByTurns)));
     println!(
         "{} of the lints that take turns, others are other commits' turn",
         by_turns.len()
@@ -445,7 +437,7 @@ fn firmware_jobs() -> Vec<Job> {
     let job = |triple: &'static str| {
         Job::new(format!("firmware for {triple}"), move || {
             let mut command = Command::new(std::env::current_exe()?);
-            programs::tell(&mut command);
+            programs::tell(&mut command, 1);
             run(command.args(["firmware", triple]))?;
             Ok(Outcome::Held)
         })

@@ -1,4 +1,4 @@
-//! Boards by turns: several run the same kernels, and a run of the test command takes one of them, of half of the sets of kernels.
+//! Boards by turns: several run the same kernels, and a run of the test command takes one of them, of a quarter of the sets of kernels.
 
 use arenite_host::board::{BOARDS, Board};
 
@@ -6,7 +6,7 @@ use arenite_host::board::{BOARDS, Board};
 const WITHOUT_KERNELS: [&str; 2] = ["cores", "accelerators"];
 
 /// Runs that together take every set of kernels, where their numbers follow each other.
-const HALVES: usize = 2;
+const RUNS: usize = 4;
 
 /// The variable by which a whole run tells its processes its number.
 pub const VARIABLE: &str = "ARENITE_TURN";
@@ -24,15 +24,15 @@ pub fn here(boards: Vec<&'static Board>) -> Vec<&'static Board> {
     }
 }
 
-/// The boards of the run with this number, in their order: every other set of kernels, and of those that run the same kernels one, the next each time that
-/// their set is taken.
+/// The boards of the run with this number, in their order: one of [`RUNS`] sets of kernels, and of those that run the same kernels one, the next each time
+/// that their set is taken.
 pub fn taken(boards: &[&'static Board], number: usize) -> Vec<&'static Board> {
     let sets = sets();
     let is_its_turn = |board: &&&Board| {
         let own = kernels(board);
         let set = sets.iter().position(|set| *set == own);
         let same: Vec<_> = boards.iter().filter(|other| kernels(other) == own).collect();
-        set.is_some_and(|set| set % HALVES == number % HALVES) && same[number / HALVES % same.len()].name == board.name
+        set.is_some_and(|set| set % RUNS == number % RUNS) && same[number / RUNS % same.len()].name == board.name
     };
     boards.iter().filter(is_its_turn).copied().collect()
 }
@@ -56,21 +56,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_runs_have_all_kernels_and_each_board_comes() {
+    fn four_runs_have_all_kernels_and_each_board_comes() {
         let sets = sets();
         let mut waiting: Vec<&str> = BOARDS.iter().map(|board| board.name).collect();
         let all: Vec<&Board> = BOARDS.iter().collect();
-        for number in 0..24 {
-            // Runs of two numbers behind each other have every set once.
-            let two = [number, number + 1].map(|number| taken(&all, number));
-            let mut kernels: Vec<_> = two.iter().flatten().map(|board| kernels(board)).collect();
+        for number in 0..12 * RUNS {
+            // Runs of numbers behind each other have every set once.
+            let runs: Vec<_> = (number..number + RUNS).map(|number| taken(&all, number)).collect();
+            let mut kernels: Vec<_> = runs.iter().flatten().map(|board| kernels(board)).collect();
             kernels.sort_unstable();
             assert_eq!(kernels, sets, "{number}");
             assert!(
-                two.iter().all(|taken| taken.len() <= sets.len().div_ceil(HALVES)),
+                runs.iter().all(|taken| taken.len() <= sets.len().div_ceil(RUNS)),
                 "{number}"
             );
-            waiting.retain(|name| two[0].iter().all(|board| board.name != *name));
+            waiting.retain(|name| runs[0].iter().all(|board| board.name != *name));
         }
         assert_eq!(waiting, [""; 0]);
         assert!(sets.len() < BOARDS.len() * 2 / 3, "{} sets", sets.len());

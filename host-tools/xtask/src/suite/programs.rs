@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use arenite_xtask::suites::SUITES;
+use arenite_xtask::suites::{self, SUITES};
 use arenite_xtask::turns;
 use serde_json::Value;
 
@@ -104,6 +104,14 @@ fn files(program: Program) -> Result<Vec<Program>> {
     Ok(files)
 }
 
+/// The programs of which a run takes a part, by the commit: they build what users build, minutes each, and compare little with oracles. Their own tests that
+/// go by turns count the runs that have their program.
+const BY_TURNS: [&[&str]; 3] = [
+    &["new", "python", "camera"],
+    &["installed", "tasks", "panics"],
+    &["signed_boards", "include", "matrix"],
+];
+
 /// The number of the commit, by which tests that go by turns know theirs.
 static TURN: OnceLock<usize> = OnceLock::new();
 
@@ -112,10 +120,21 @@ pub(super) fn take_turns(number: usize) {
     _ = TURN.set(number);
 }
 
-/// Tells a process of this run the run's number, in a run with turns.
-pub(super) fn tell(command: &mut Command) {
+/// Whether the program is another run's turn.
+pub(super) fn waits(name: &str) -> bool {
+    let number = TURN.get().copied();
+    number.is_some_and(|number| part(name).is_some_and(|part| part != number % BY_TURNS.len()))
+}
+
+/// The part of [`BY_TURNS`] that has the program.
+fn part(name: &str) -> Option<usize> {
+    BY_TURNS.iter().position(|part| part.contains(&name))
+}
+
+/// Tells a process that one of so many runs has the run's number, in a run with turns.
+pub(in super::super) fn tell(command: &mut Command, runs: usize) {
     if let Some(number) = TURN.get() {
-        command.env(turns::VARIABLE, number.to_string());
+        command.env(turns::VARIABLE, (number / runs).to_string());
     }
 }
 
@@ -137,7 +156,7 @@ impl Program {
         if let Some(python) = PYTHON.get_or_init(setup::python) {
             command.env("ARENITE_PYTHON", python);
         }
-        tell(&mut command);
+        tell(&mut command, part(&self.name).map_or(1, |_| BY_TURNS.len()));
         let vela = root().join(".venv/bin/vela");
         if std::env::var_os("ARENITE_VELA").is_none() && vela.is_file() {
             command.env("ARENITE_VELA", vela);
@@ -211,5 +230,20 @@ mod tests {
         assert_eq!(message("bin", "xtask", true).as_deref(), Some("xtask (program)"));
         assert_eq!(message("bin", "pack", false), None);
         assert!(program("{\"reason\": \"build-finished\"}").is_none());
+    }
+
+    #[test]
+    fn programs_that_go_by_turns_are_there_and_in_one_part() {
+        let mut all = BY_TURNS.concat();
+        for name in &all {
+            assert!(suites::find(&root(), name).is_some(), "{name}");
+        }
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        assert_eq!((part("new"), part("guards")), (Some(0), None));
+        // No run is under way in this process.
+        assert!(!waits("new") && !waits("guards"));
     }
 }
