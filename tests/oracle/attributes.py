@@ -35,6 +35,33 @@ def _(n):
     return n.CumSum(x, axis), n.CumSum(x, axis, reverse=1, exclusive=1)
 
 
+@case("dft", 17)
+def _(n):
+    x, z = n.input(2, 10, 3, 1), n.input(2, 7, 3, 2)
+    of = [n.value(np.int64(length)) for length in (12, 8, 7, 9)]
+    return (n.DFT(x), n.DFT(x, onesided=1), n.DFT(x, axis=2, onesided=1), n.DFT(x, of[0], onesided=1), n.DFT(x, of[1], onesided=1), n.DFT(x, of[2]),
+            n.DFT(z), n.DFT(z, inverse=1), n.DFT(z, axis=2), n.DFT(z, of[3], inverse=1))
+
+
+@case("dft_axis", 20)
+def _(n):
+    x, z = n.input(3, 6, 5, 1), n.input(3, 6, 5, 2)
+    return n.DFT(x), n.DFT(x, "", n.value(np.int64(1)), onesided=1), n.DFT(z, n.value(np.int64(4)), n.value(np.int64(-3))), n.DFT(z, inverse=1)
+
+
+@case("stft", 17)
+def _(n):
+    x, window = n.input(2, 70, 1), n.value(np.hamming(16).astype(np.float32))
+    step, length = n.value(np.int64(6)), n.value(np.int64(11))
+    return (n.STFT(x, step, window), n.STFT(x, step, "", length), n.STFT(x, step, "", length, onesided=0), n.STFT(x, n.value(np.int64(8)), window),
+            n.STFT(x, n.value(np.int64(8)), window, n.value(np.int64(16)), onesided=0))
+
+
+@case("stft_wide_step", 17)
+def _(n):
+    return n.STFT(n.input(1, 1100, 1), n.value(np.int64(256)), "", n.value(np.int64(512)))
+
+
 # Of the same number several times.
 TIES = np.array([[[2, 0, 2, 1], [0, 2, 1, 0], [2, 2, 0, 0]], [[1, 1, 1, 1], [3, 0, 3, 0], [0, -1, -1, 2]]], np.float32)
 

@@ -12,6 +12,7 @@ import pathlib
 import flatbuffers
 import numpy as np
 
+import odd_bits
 import odd_control
 import odd_detections
 from sparse import sparse
@@ -482,6 +483,7 @@ def main():
 
     changed("svdf_relu6", "svdf_i8_state", relu6, ["SVDF", "a fused activation other than RELU"])
     changed("no_handle_once", "variable_f32", no_handle, ["subgraph 1", "ASSIGN_VARIABLE", "the handle is no VAR_HANDLE's"])
+    odd_bits.write(odd)
     odd_control.write(odd)
     odd_detections.write(odd)
     (OUT / "expected.json").write_text(json.dumps(EXPECTED, indent=1) + "\n")

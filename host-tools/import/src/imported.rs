@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::error::Result;
 use crate::graph::{Assumption, Graph};
 
+/// Said of int64 at run time.
+pub(crate) const NARROWED: &str = "int64 tensors that are computed are int32 on the device";
+
 /// Result of an import.
 #[derive(Debug, Clone, Default)]
 pub struct Imported {

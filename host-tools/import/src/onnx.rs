@@ -26,6 +26,7 @@ mod elementwise;
 mod external;
 mod extremes;
 mod fold;
+mod fourier;
 mod gather;
 mod importer;
 mod inputs;

@@ -13,6 +13,7 @@
 //! cannot be translated is reported at once, with a remedy. Metadata that TensorFlow Lite Micro does not look at (a quantised
 //! dimension out of range where there is one scale, operator options that repeat shapes) is read as it reads it, with a warning.
 
+mod blocks;
 mod compound;
 mod constant;
 mod control;
@@ -28,6 +29,7 @@ mod legacy;
 mod legacy_real;
 mod logic;
 mod movement;
+mod narrowed;
 mod ops;
 mod products;
 mod rearrange;

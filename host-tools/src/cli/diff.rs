@@ -1,8 +1,11 @@
 //! `arenite diff`: every layer against a reference, and the first that differs.
 
 mod alone;
+mod comparison;
 mod float;
+mod shadow;
 mod traced;
+mod training;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,19 +14,20 @@ use std::time::Duration;
 use arenite::{DType, Slot};
 use serde::Serialize;
 
-use self::traced::{Traced, unravel};
+use self::comparison::{Comparison, Layer};
+use self::shadow::Shadow;
 use super::machine::{Machine, ready, warn};
 use super::program::{Verdict, print_json};
 use super::progress::Shown;
 use super::run::{Arrays, assign, read_inputs};
-use crate::array::{Array, Values};
+use super::train::as_i32;
+use crate::array::Array;
 use crate::board::{self, RunOptions};
 use crate::files::print::out as print_out;
 use crate::files::zip::Zip;
 use crate::files::{Input, print};
-use crate::metadata::{Metadata, StepMeta, TensorMeta};
 use crate::model::{self, ModelFile, ModelView};
-use crate::{Error, ErrorKind, Result, compare};
+use crate::{Error, ErrorKind, Result};
 
 /// Arguments of `arenite diff`.
 #[derive(Debug, clap::Args)]
@@ -49,6 +53,10 @@ pub(super) struct Args {
     /// The wall time that a board gets.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     timeout: u64,
+    /// Compares one step of training instead, from the parameters that the model was packed with: layers, loss, and the gradient of each trained parameter,
+    /// by its name as `arenite train --keep-gradients` writes it. The reference holds labels beside the inputs.
+    #[arg(long, conflicts_with_all = ["float", "inputs", "input"])]
+    train: bool,
     /// The float model that an int8 one was made of: compares the noise of each layer instead.
     #[arg(long, value_name = "F32", requires = "inputs", conflicts_with_all = ["reference", "input"])]
     float: Option<PathBuf>,
@@ -80,24 +88,6 @@ struct Report {
     not_in_model: Vec<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
-struct Layer {
-    step: usize,
-    op: String,
-    /// The array's key in the reference.
-    name: String,
-    /// Relative error of floats; the largest difference of integers.
-    error: f64,
-    equal: bool,
-    /// Where the largest difference is, in the traced layout, with both values.
-    index: Vec<usize>,
-    ours: f64,
-    reference: f64,
-    within: bool,
-    /// Channels that were removed and depend on the input: nobody reads them, and they are not compared.
-    unread: usize,
-}
-
 pub(super) fn run(args: &Args) -> Result<Verdict> {
     if let (Some(float), Some(inputs)) = (&args.float, &args.inputs) {
         let report = float::compared(&args.model, float, inputs)?;
@@ -121,7 +111,12 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
 }
 
 fn compared(args: &Args) -> Result<Report> {
-    let file = ModelFile::open(&args.model)?;
+    let whole = ModelFile::open(&args.model)?;
+    if args.train {
+        training::refuse_board(args.on)?;
+    }
+    let steps_alone = args.train.then(|| training::steps_alone(&whole)).transpose()?;
+    let file = steps_alone.as_ref().unwrap_or(&whole);
     let view = file.view()?;
     view.refuse_rolling("`diff`")?;
     let metadata = view.metadata()?;
@@ -147,6 +142,7 @@ fn compared(args: &Args) -> Result<Report> {
     match args.on {
         Machine::Host => {
             let mut failed = None;
+            let given = inputs.clone();
             model::run(&file.load()?, &[inputs], false, &mut |_, step, session| {
                 let read = |slot: Slot, bytes: u32| session.read(slot, bytes).map(<[u8]>::to_vec);
                 if let (Some(meta), None) = (metas.get(step as usize), &failed) {
@@ -154,6 +150,12 @@ fn compared(args: &Args) -> Result<Report> {
                 }
             })?;
             failed.map_or(Ok(()), |e| Err(e.in_file(args.reference())))?;
+            if args.train {
+                let gradients = training::gradients(&whole, given)?;
+                comparison
+                    .gradients(&gradients)
+                    .map_err(|e| e.in_file(args.reference()))?;
+            }
         }
         Machine::Serial(_) => {
             return Err(args
@@ -242,13 +244,24 @@ fn inputs(
         ));
     }
     let mut all = Vec::new();
-    for (port, key) in ports {
+    let last = ports.len().saturating_sub(1);
+    for (place, (port, key)) in ports.into_iter().enumerate() {
+        if args.train && place == last {
+            all.push(training::NO_RATE.to_le_bytes().to_vec());
+            continue;
+        }
         let Some(key) = key else {
             return Err(Error::input(format!("it does not hold the input `{}`", port.name))
                 .in_file(args.reference())
-                .help(format!("pass --input {}=FILE.npy", port.name)));
+                .help(match args.train {
+                    true => "`arenite inspect` lists the inputs; labels are one of a step of training".to_owned(),
+                    false => format!("pass --input {}=FILE.npy", port.name),
+                }));
         };
-        let array = Array::of_npz(npz, &key).map_err(|e| e.in_file(args.reference()))?;
+        let mut array = Array::of_npz(npz, &key).map_err(|e| e.in_file(args.reference()))?;
+        if args.train && port.dtype == DType::I32 {
+            array = as_i32(&array).map_err(|e| e.in_file(args.reference()))?;
+        }
         let (runs, note) = array.runs(port).map_err(|e| e.in_file(args.reference()))?;
         note.into_iter().for_each(print::note);
         all.push(single(vec![runs.runs])?.into_iter().next().unwrap_or_default());
@@ -260,131 +273,6 @@ fn not_npz(args: &Args, error: &dyn std::fmt::Display) -> Error {
     Error::new(ErrorKind::Input, format!("it is no NumPy archive: {error}"))
         .in_file(args.reference())
         .expected("a file as numpy.savez writes it")
-}
-
-struct Comparison<'m> {
-    metadata: &'m Metadata,
-    model: &'m Path,
-    npz: Zip,
-    unseen: BTreeSet<String>,
-    tolerance: f64,
-    layers: Vec<Layer>,
-    not_in_reference: Vec<String>,
-}
-
-impl Comparison<'_> {
-    /// Compares the tensor that a step completes with every array of one of its names.
-    fn step(&mut self, step: usize, meta: &StepMeta, read: &dyn Fn(Slot, u32) -> Option<Vec<u8>>) -> Result<()> {
-        let Some(tensor) = &meta.completes else {
-            return Ok(());
-        };
-        let names: Vec<&String> = tensor.names.iter().filter(|name| self.unseen.contains(*name)).collect();
-        if names.is_empty() {
-            self.not_in_reference.push(meta.name.clone());
-            return Ok(());
-        }
-        let count: u32 = tensor.shape.iter().product();
-        let ours = read(tensor.slot, count * tensor.dtype.bytes() as u32)
-            .ok_or_else(|| Error::input(format!("the tensor `{}` lies outside the arena", tensor.names[0])))
-            .and_then(|bytes| Traced::of(self.metadata, step, tensor, &bytes));
-        let ours = ours.map_err(|e| e.in_file(self.model).help("the model is damaged: pack it again"))?;
-        for name in names {
-            let reference = Array::of_npz(&self.npz, name)?;
-            self.layers
-                .push(self.compare(step, meta, tensor, name, &ours, &reference)?);
-            self.unseen.remove(name);
-        }
-        Ok(())
-    }
-
-    fn compare(
-        &self,
-        step: usize,
-        meta: &StepMeta,
-        tensor: &TensorMeta,
-        name: &str,
-        ours: &Traced,
-        reference: &Array,
-    ) -> Result<Layer> {
-        let theirs = reference.to_f64();
-        let Traced { values, known, unread } = ours;
-        if theirs.len() != values.len() {
-            return Err(Error::input(format!("`{name}` has shape {:?}", reference.shape))
-                .expected(format!("{:?}, as the model has", values.shape())));
-        }
-        let float_reference = matches!(reference.values, Values::F32(_) | Values::F64(_));
-        let quantised = tensor.scale != 0.0 && tensor.dtype != DType::F32;
-        let ours: Vec<f64> = if float_reference && quantised {
-            let real = |&v: &f64| f64::from(tensor.scale) * (v - f64::from(tensor.zero_point));
-            values.iter().map(real).collect()
-        } else {
-            values.iter().copied().collect()
-        };
-        // Elements that nobody reads are not there to be compared.
-        let ours: Vec<f64> = (ours.iter().zip(known).zip(&theirs))
-            .map(|((&ours, &known), &theirs)| if known { ours } else { theirs })
-            .collect();
-        let distance = |at: usize| match (ours[at] - theirs[at]).abs() {
-            _ if ours[at] == theirs[at] || (ours[at].is_nan() && theirs[at].is_nan()) => 0.0,
-            d if d.is_nan() => f64::INFINITY,
-            d => d,
-        };
-        let at = (0..ours.len()).fold(0, |best, at| if distance(at) > distance(best) { at } else { best });
-        let exact = !float_reference;
-        let error = if exact {
-            distance(at)
-        } else {
-            compare::relative_f64(&ours, &theirs)
-        };
-        Ok(Layer {
-            step,
-            op: meta.kind.clone(),
-            name: name.to_string(),
-            error,
-            equal: distance(at) == 0.0,
-            index: unravel(at, &reference.shape),
-            ours: ours.get(at).copied().unwrap_or(0.0),
-            reference: theirs.get(at).copied().unwrap_or(0.0),
-            within: if exact { error == 0.0 } else { error <= self.tolerance },
-            unread: *unread,
-        })
-    }
-}
-
-/// A copy of a board's memory, built from what its steps wrote.
-struct Shadow {
-    regions: Vec<(u8, Vec<u8>)>,
-}
-
-impl Shadow {
-    fn new(view: &ModelView<'_>) -> Self {
-        let header = view.header();
-        let arenas = header
-            .arena
-            .iter()
-            .zip(0..)
-            .map(|(&bytes, region)| (region, vec![0; bytes as usize]));
-        let state = (Slot::STATE, view.state_init().bytes().collect());
-        Self {
-            regions: arenas.chain([state]).collect(),
-        }
-    }
-
-    fn write(&mut self, slot: Slot, bytes: &[u8]) {
-        let memory = self.regions.iter_mut().find(|(region, _)| *region == slot.region);
-        let place = memory.and_then(|(_, memory)| memory.get_mut(slot.offset as usize..)?.get_mut(..bytes.len()));
-        if let Some(place) = place {
-            place.copy_from_slice(bytes);
-        }
-    }
-
-    fn read(&self, slot: Slot, bytes: u32) -> Option<Vec<u8>> {
-        let (_, memory) = self.regions.iter().find(|(region, _)| *region == slot.region)?;
-        memory
-            .get(slot.offset as usize..)?
-            .get(..bytes as usize)
-            .map(<[u8]>::to_vec)
-    }
 }
 
 fn text(report: &Report) -> String {
@@ -479,6 +367,7 @@ mod tests {
             on: Machine::Host,
             json: false,
             timeout: 60,
+            train: false,
             float: None,
             inputs: None,
         };

@@ -381,7 +381,7 @@ fn each_sample(path: &Path, port: &Port<'_>, batch: usize) -> Result<Vec<Vec<u8>
 }
 
 /// Integers of any type as int32. One that is beyond is no class of any network, and stays none.
-fn as_i32(array: &Array) -> Result<Array> {
+pub(super) fn as_i32(array: &Array) -> Result<Array> {
     if !matches!(array.type_name(), "int8" | "uint8" | "int16" | "int32" | "int64") {
         return Err(Error::input(format!("labels of {}", array.type_name())).expected("integers"));
     }

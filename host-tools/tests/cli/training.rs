@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use ndarray::{Array, ArrayD, Axis};
-use ndarray_npy::{NpzReader, read_npy, write_npy};
+use ndarray_npy::{NpzReader, NpzWriter, read_npy, write_npy};
 
-use crate::common::{ARENITE, Bench, PACK, digits, done, json, refused, run};
+use crate::common::{ARENITE, Bench, PACK, digits, done, json, models, refused, run};
 
 const SAMPLES: usize = 5;
 
@@ -202,4 +202,113 @@ fn no_state_is_written_where_training_failed() {
         assert!(refused(learner.train(samples, &["--rate", "0.1"]), 2).contains("is the input"));
         assert_eq!(std::fs::read(samples).expect("samples"), before);
     }
+}
+
+/// Parameters of branches, in the order in which PyTorch's gradients lie in `branches.gradients.npy` behind the loss.
+const BRANCHES: [&str; 11] = [
+    "stem.weight",
+    "stem.bias",
+    "depthwise.weight",
+    "depthwise.bias",
+    "grouped.weight",
+    "dilated.weight",
+    "dilated.bias",
+    "pointwise.weight",
+    "pointwise.bias",
+    "fc.weight",
+    "fc.bias",
+];
+
+/// Gradients in f64 by PyTorch, of a network at batch 2: none differs, and one that is changed is named with its step and its place.
+#[test]
+fn a_step_of_training_is_compared_with_pytorchs() {
+    let bench = Bench::new();
+    let of = |file: &str| models().join("training").join(file);
+    let [model, state, kept, reference] = ["m.bin", "s", "kept.npz", "reference.npz"].map(|name| bench.path(name));
+    let trace = of("branches.trace.json");
+    let options = ["--train", "--loss", "cross-entropy", "-o"].map(OsStr::new);
+    done(run(
+        PACK,
+        &[&[trace.as_os_str()], &options[..], &[model.as_os_str()]].concat(),
+    ));
+    // The shapes of the parameters.
+    let files = [
+        ("--inputs", of("branches.images.npy")),
+        ("--labels", of("branches.labels.npy")),
+        ("--state-out", state),
+        ("--keep-gradients", kept.clone()),
+    ];
+    let mut arguments = ["train", &*model.display().to_string(), "--rate=0.1"]
+        .map(String::from)
+        .to_vec();
+    for (option, path) in &files {
+        arguments.extend([option.to_string(), path.display().to_string()]);
+    }
+    done(run(ARENITE, &arguments));
+    let mut archive = NpzReader::new(std::fs::File::open(&kept).expect("gradients")).expect("an archive");
+    let theirs: ArrayD<f64> = read_npy(of("branches.gradients.npy")).expect("gradients");
+    let images: ArrayD<f32> = read_npy(of("branches.images.npy")).expect("images");
+    let labels: ArrayD<i64> = read_npy(of("branches.labels.npy")).expect("labels");
+    // Writes the reference, in which the last number of one gradient is larger by one.
+    let mut written = |changed: Option<&str>, labels: Option<&ArrayD<i64>>| {
+        let mut npz = NpzWriter::new(std::fs::File::create(&reference).expect("creates"));
+        npz.add_array("image", &images).expect("images");
+        labels.map(|labels| npz.add_array("labels", labels).expect("labels"));
+        npz.add_array("loss", &theirs.slice_axis(Axis(0), (0..1).into()))
+            .expect("a loss");
+        let mut at = 1;
+        for name in BRANCHES {
+            let own: ArrayD<f32> = archive.by_name(name).expect("a gradient");
+            let values = theirs.slice_axis(Axis(0), (at..at + own.len()).into());
+            at += own.len();
+            let mut values = values.to_shape(own.shape()).expect("a shape").into_owned();
+            if changed == Some(name) {
+                *values.last_mut().expect("not empty") += 1.0;
+            }
+            npz.add_array(name, &values).expect("a gradient");
+        }
+        assert_eq!(at, theirs.len());
+        npz.finish().expect("written");
+    };
+    let compared = |rest: &[&str]| {
+        let paths = [OsStr::new("diff"), model.as_os_str(), reference.as_os_str()];
+        let rest: Vec<_> = ["--train", "--tolerance=1e-5"]
+            .iter()
+            .chain(rest)
+            .map(OsStr::new)
+            .collect();
+        run(ARENITE, &[&paths[..], &rest].concat())
+    };
+    written(None, Some(&labels));
+    let report = json(&done(compared(&["--json"])));
+    assert_eq!(report["compared"], BRANCHES.len() + 1, "{report}");
+    assert_eq!(report["first_difference"], serde_json::Value::Null);
+    let names: Vec<_> = report["layers"]
+        .as_array()
+        .expect("layers")
+        .iter()
+        .map(|layer| layer["name"].as_str())
+        .collect();
+    // The loss comes first, and gradients from the last layer to the first.
+    assert_eq!(
+        (names[0], names.last().copied()),
+        (Some("loss"), Some(Some("stem.bias")))
+    );
+    written(Some("grouped.weight"), Some(&labels));
+    let other = compared(&[]);
+    assert_eq!(other.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&other.stdout).into_owned();
+    assert!(text.contains("differs first: `grouped.weight`"), "{text}");
+    // Without labels there is no loss to begin with; a board holds no gradient; a model of inference learns nothing.
+    written(None, None);
+    assert!(refused(compared(&[]), 1).contains("it does not hold the input `labels`"));
+    assert!(refused(compared(&["--on", "qemu:mps2-an386"]), 2).contains("no board holds a gradient"));
+    let infers = bench.packed("mlp");
+    let paths = [
+        "diff".as_ref(),
+        infers.as_os_str(),
+        reference.as_os_str(),
+        "--train".as_ref(),
+    ];
+    assert!(refused(run(ARENITE, &paths), 1).contains("no steps of training"));
 }

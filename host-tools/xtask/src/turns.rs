@@ -24,8 +24,8 @@ pub fn here(boards: Vec<&'static Board>) -> Vec<&'static Board> {
     }
 }
 
-/// The boards of the run with this number, in their order: one of [`RUNS`] sets of kernels, and of those that run the same kernels one, the next each time
-/// that their set is taken.
+/// The boards of the run with this number, in their order: one of four sets of kernels, and of those that run the same kernels one, the next
+/// each time that their set is taken.
 pub fn taken(boards: &[&'static Board], number: usize) -> Vec<&'static Board> {
     let sets = sets();
     let is_its_turn = |board: &&&Board| {

@@ -64,7 +64,7 @@ pub struct Graph {
 }
 
 /// How a layer's weights are stored in fewer bits than it computes with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LowBits {
     /// 16 (halves), 8 or 4.
     pub bits: u8,

@@ -38,6 +38,8 @@ pub fn not_finite(training: &ModelView<'_>, state: &[u8]) -> Result<Option<Strin
 /// The gradient of one parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gradient {
+    /// Of the steps of training the one that applies it, or adds to it last.
+    pub step: usize,
     /// The parameter's name.
     pub name: String,
     /// Of a convolution `[out, in / groups, rows, columns]`, of a fully connected layer `[out, in]`, of a locally connected one
@@ -108,7 +110,8 @@ impl Gradients {
                 Error::input("no training step was made, and there are no gradients").expected("one step at least")
             );
         }
-        Ok(self.updates.into_values().map(Update::gradient).collect())
+        let found = self.updates.into_iter();
+        Ok(found.map(|(step, update)| update.gradient(step)).collect())
     }
 }
 
@@ -147,7 +150,7 @@ impl Update {
         Ok(progress)
     }
 
-    fn gradient(self) -> Gradient {
+    fn gradient(self, step: usize) -> Gradient {
         let words = self.found.as_chunks().0;
         let value = |at: usize| words.get(at).map_or(0.0, |&word| f32::from_le_bytes(word));
         let (shape, values) = match self.layout {
@@ -163,6 +166,7 @@ impl Update {
             }
         };
         Gradient {
+            step,
             name: self.name,
             shape,
             values,

@@ -10,11 +10,9 @@ use crate::error::{Error, Result};
 use crate::fold_budget::FoldBudget;
 use crate::graph::infer::broadcast;
 use crate::graph::{Activation, BinaryOp, DType, Op, ReduceKind, TensorId, UnaryKind};
+use crate::imported::NARROWED;
 use arenite::ops::binary::{Pairwise, SpecialBinaryOp};
 use arenite::ops::pointwise::{Function, Pointwise};
-
-/// Said of int64 at run time.
-pub(super) const NARROWED: &str = "int64 tensors that are computed are int32 on the device";
 
 impl From<Array> for Value {
     fn from(array: Array) -> Self {

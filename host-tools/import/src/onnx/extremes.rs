@@ -1,12 +1,12 @@
 //! Places of extremes along an axis: ArgMax, ArgMin, Hardmax.
 
 use super::array::{Array, paid};
-use super::calc::NARROWED;
 use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use super::movement::axis_of;
 use crate::error::Result;
 use crate::graph::{BinaryOp, Op, UnaryKind};
+use crate::imported::NARROWED;
 
 impl<'a> Importer<'_, 'a> {
     pub(super) fn arg_max(&mut self, view: View<'_, 'a>, least: bool) -> Result<()> {

@@ -134,6 +134,12 @@ pub(super) const ROWS: &[Row] = &[
     row("ConvTranspose", &[1, 11, 22], By(|i, v| i.conv_transpose(v))),
     row("Cos", &[7, 22], special(SpecialOp::Cos)),
     row("CumSum", &[11, 14], By(|i, v| i.cum_sum(v))),
+    limited(
+        "DFT",
+        &[17, 20],
+        "a constant length; no inverse of half of the bins",
+        By(|i, v| i.dft(v)),
+    ),
     row("DepthToSpace", &[1, 11, 13, 28], By(|i, v| i.depth_to_space(v))),
     row(
         "DequantizeLinear",
@@ -323,6 +329,12 @@ pub(super) const ROWS: &[Row] = &[
     row("Split", &[2, 11, 13, 18], By(|i, v| i.split(v))),
     row("Sqrt", &[6, 13], basic(UnaryOp::Sqrt)),
     row("Squeeze", &[1, 11, 13, 21, 23, 24, 25], By(|i, v| i.squeeze(v))),
+    limited(
+        "STFT",
+        &[17],
+        "constant steps, lengths and windows",
+        By(|i, v| i.stft(v)),
+    ),
     row("Sub", &[7, 13, 14], Binary(BinaryOp::Sub)),
     row("Sum", &[6, 8, 13], Several(BinaryOp::Add)),
     row("Swish", &[24], By(|i, v| i.swish(v))),

@@ -30,6 +30,7 @@ impl Importer<'_, '_> {
                 .help("convert the model with an older converter, or without its newest options"));
         }
         self.check_legacy(view)?;
+        self.narrow_indices(view);
         if !row.types.is_empty() {
             self.check_types(view, &row)?;
         }

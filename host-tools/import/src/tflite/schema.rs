@@ -14,6 +14,10 @@ pub(super) const FLOAT32: u8 = 0;
 pub(super) const UINT8: u8 = 3;
 pub(super) const INT16: u8 = 7;
 pub(super) const INT8: u8 = 9;
+/// Two numbers in a byte, the first in its lower half.
+pub(super) const INT4: u8 = 17;
+/// `BlockwiseQuantization` among the details of a quantisation.
+const BLOCKWISE: u8 = 2;
 
 /// Types of the schema that Arenite has no type of its own for.
 const UINT64: u8 = 12;
@@ -70,8 +74,22 @@ pub(super) struct TensorInfo<'a> {
     pub(super) variable: bool,
     /// A uint8 tensor of the file that is read as int8: type and zero point say so already, its bytes are the file's.
     pub(super) legacy: bool,
+    /// An INT4 constant that is read as int8: its type says so already, its bytes are the file's.
+    pub(super) nibbles: bool,
+    /// Scales of blocks of its last axis, where it has such.
+    pub(super) blocks: Option<Blocks>,
     /// How its constant bytes are spread over it, where they are not all of it.
     pub(super) sparsity: Option<Table<'a>>,
+}
+
+/// Scales for blocks of so many numbers along the last axis.
+#[derive(Clone, Copy)]
+pub(super) struct Blocks {
+    /// The tensor of the scales, as the file states its number.
+    pub(super) scales: i32,
+    /// That of the zero points; 0 or below where there is none.
+    pub(super) zero_points: i32,
+    pub(super) size: i32,
 }
 
 pub(super) struct Operator<'a> {
@@ -228,7 +246,11 @@ impl TensorInfo<'_> {
 
     /// The element type's name in the schema.
     pub(super) fn type_name(&self) -> String {
-        let kind = if self.legacy { UINT8 } else { self.kind };
+        let kind = match self {
+            Self { legacy: true, .. } => UINT8,
+            Self { nibbles: true, .. } => INT4,
+            _ => self.kind,
+        };
         let name = TYPE_NAMES.get(usize::from(kind));
         name.map_or_else(|| format!("type {}", self.kind), ToString::to_string)
     }
@@ -281,19 +303,37 @@ fn subgraph<'a>(
         let name = tensor.string(3)?;
         let scale = list(2)?;
         let zero_point = quant.map_or(Ok(Vec::new()), |q| q.scalars(3).map(|v| v.to_vec()))?;
+        let details = quant.map_or(Ok(0_u8), |q| q.scalar(4, 0))?;
+        let blocks = match quant
+            .filter(|_| details == BLOCKWISE)
+            .map(|q| q.table(5))
+            .transpose()?
+            .flatten()
+        {
+            Some(blocks) => Some(Blocks {
+                scales: blocks.scalar(0, 0)?,
+                zero_points: blocks.scalar(1, 0)?,
+                size: blocks.scalar(2, 0)?,
+            }),
+            None => None,
+        };
+        let stated: u8 = tensor.scalar(1, 0)?;
+        let nibbles = stated == INT4 && !data.is_empty();
         let bytes = name.len() + 4 * (shape.len() + signature.len() + scale.len()) + 8 * zero_point.len();
         room.take(bytes, crowded)?;
         Ok(TensorInfo {
             name,
             shape,
             signature,
-            kind: tensor.scalar(1, 0)?,
+            kind: if nibbles { INT8 } else { stated },
             data: (!data.is_empty()).then_some(data),
             scale,
             zero_point,
             axis: quant.map_or(Ok(0), |q| q.scalar(6, 0))?,
             variable: tensor.flag(5)?,
             legacy: false,
+            nibbles,
+            blocks,
             sparsity: tensor.table(6)?,
         })
     })?;

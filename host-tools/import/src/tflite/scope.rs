@@ -1,7 +1,7 @@
 //! Scope of the subgraph that is being translated: places of its tensors in the graph, and its known values.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::constant::Constant;
 use super::schema::{Model, Room, Subgraph};
@@ -33,6 +33,8 @@ pub(super) struct Scope<'m, 'a> {
     pub(super) bytes: HashMap<usize, (usize, Quant)>,
     /// Of these, the numbers and the offsets of those that are kept apart from their zero points.
     pub(super) apart: HashMap<usize, (TensorId, Vec<f32>)>,
+    /// INT64 tensors that are int32 on the device.
+    pub(super) narrowed: HashSet<usize>,
     /// Handles: tensor -> variable.
     pub(super) handles: HashMap<usize, usize>,
 }
@@ -53,6 +55,7 @@ impl<'m, 'a> Scope<'m, 'a> {
             shapes: HashMap::new(),
             bytes: HashMap::new(),
             apart: HashMap::new(),
+            narrowed: HashSet::new(),
             handles: HashMap::new(),
         }
     }

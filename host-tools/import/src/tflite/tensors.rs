@@ -1,7 +1,5 @@
 //! Tensors of the file as tensors of the graph.
 
-use std::borrow::Cow;
-
 use super::constant::Constant;
 use super::importer::Importer;
 use super::schema::{INT8, INT16, TensorInfo};
@@ -41,6 +39,9 @@ impl<'m, 'a> Importer<'m, 'a> {
     pub(super) fn dtype(&self, index: usize) -> Result<DType> {
         if let Some(constant) = self.scope.folded.get(&index) {
             return Ok(constant.dtype);
+        }
+        if self.scope.narrowed.contains(&index) {
+            return Ok(DType::I32);
         }
         let info = self.info(index);
         info.dtype().ok_or_else(|| {
@@ -225,39 +226,6 @@ impl<'m, 'a> Importer<'m, 'a> {
             .map(|bytes| Constant { dtype, shape, bytes }))
     }
 
-    /// All elements of a constant of the file, `element` bytes each. One that is stored sparsely has been made dense for the operator that reads it.
-    pub(super) fn stored(&self, index: usize, element: usize) -> Result<Option<Cow<'a, [u8]>>> {
-        let bytes = self.stored_bytes(index, element)?;
-        // A legacy uint8 number is 128 above the int8 one of the same value.
-        Ok(match bytes {
-            Some(bytes) if self.info(index).legacy => Some(bytes.iter().map(|byte| byte ^ 0x80).collect()),
-            bytes => bytes,
-        })
-    }
-
-    fn stored_bytes(&self, index: usize, element: usize) -> Result<Option<Cow<'a, [u8]>>> {
-        if let Some(dense) = self.scope.dense.get(&index) {
-            return Ok(Some(dense.clone()));
-        }
-        let info = self.info(index);
-        let Some(data) = info.data else { return Ok(None) };
-        let shape = self.shape(index)?;
-        if info.sparsity.is_some() {
-            return Err(
-                Error::unsupported(format!("`{}` is stored sparsely, and no operator reads it", info.name))
-                    .expected("sparse weights as operands alone"),
-            );
-        }
-        let bytes = shape.iter().product::<usize>() * element;
-        if data.len() != bytes {
-            return Err(
-                Error::input(format!("`{}` has {} bytes of data", info.name, data.len()))
-                    .expected(format!("{bytes} for {} {shape:?}", info.type_name())),
-            );
-        }
-        Ok(Some(Cow::Borrowed(data)))
-    }
-
     /// The elements of an operand that must be a constant integer tensor: axes, extents, paddings.
     pub(super) fn integers(&self, index: usize, what: &str) -> Result<Vec<i64>> {
         let constant = self.constant(index)?.ok_or_else(|| {
@@ -326,6 +294,10 @@ impl<'m, 'a> Importer<'m, 'a> {
             .folded
             .get(&index)
             .is_some_and(|value| value.dtype == DType::F32);
+        if !is_f32 && info.blocks.is_some() {
+            return Err(at(Error::unsupported("weights with a scale for each block")
+                .expected("fully connected layers of float32 activations")));
+        }
         if is_f32 || info.scale.is_empty() || !matches!(info.kind, 2 | 3 | 4 | 7 | 9) {
             return Ok(None);
         }

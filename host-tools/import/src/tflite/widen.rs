@@ -86,7 +86,16 @@ impl Importer<'_, '_> {
         if self.scope.again && self.scope.bytes.contains_key(&to) {
             return Ok(true);
         }
-        let (Some(constant), Some(mut quant)) = (self.constant(from)?, self.quant(from)?) else {
+        let Some(constant) = self.constant(from)? else {
+            return Ok(false);
+        };
+        if let Some(values) = self.values_of_blocks([from, to], &constant)? {
+            self.has_no_value(to)?;
+            self.keep_f32(to, constant.shape, values)?;
+            self.scope.made.insert(to, self.parameter_of(from));
+            return Ok(true);
+        }
+        let Some(mut quant) = self.quant(from)? else {
             return Ok(false);
         };
         if !self.dequantises_by_channel && quant.axis.is_some() {
@@ -100,8 +109,7 @@ impl Importer<'_, '_> {
         self.keep_f32(to, constant.shape, values)?;
         self.scope.made.insert(to, self.parameter_of(from));
         self.scope.bytes.insert(to, (from, quant));
-        let eight = LowBits { bits: 8, group: None };
-        self.out.low_bits.insert(self.info(to).name.clone(), eight);
+        self.keep_bits(from, to);
         Ok(true)
     }
 
@@ -165,15 +173,28 @@ impl Importer<'_, '_> {
         if self.dtype(w)? != DType::I8 || self.scope.map[w].is_some() {
             return Ok(false);
         }
-        let (Some(constant), Some(quant)) = (self.constant(w)?, self.quant(w)?) else {
+        let Some(constant) = self.constant(w)? else {
+            return Ok(false);
+        };
+        if let Some(values) = self.values_of_blocks([w, w], &constant)? {
+            self.keep_f32(w, constant.shape, values)?;
+            return Ok(true);
+        }
+        let Some(quant) = self.quant(w)? else {
             return Ok(false);
         };
         let values = real_values(&constant, &quant, false);
         let shape = constant.shape.clone();
         self.keep_f32(w, shape, values)?;
-        let eight = LowBits { bits: 8, group: None };
-        self.out.low_bits.insert(self.info(w).name.clone(), eight);
+        self.keep_bits(w, w);
         Ok(true)
+    }
+
+    /// That layers may store what the int8 or INT4 constant `from` has become in its own bits.
+    fn keep_bits(&mut self, from: usize, to: usize) {
+        let bits = if self.info(from).nibbles { 4 } else { 8 };
+        let low = LowBits { bits, group: None };
+        self.out.low_bits.insert(self.info(to).name.clone(), low);
     }
 
     /// Says once what was widened.
@@ -187,8 +208,8 @@ impl Importer<'_, '_> {
         }
         if hybrid > 0 {
             self.warn(format!(
-                "{hybrid} hybrid operators (float32 activations, int8 weights) compute in float32: convolutions and linear layers store their weights as they \
-                 are, the others as float32, and activations are not quantised at run time as TensorFlow Lite does"
+                "{hybrid} hybrid operators (float32 activations, weights of fewer bits) compute in float32: convolutions and linear layers store their weights \
+                 as they are, the others as float32, and activations are not quantised at run time as TensorFlow Lite does"
             ));
         }
     }

@@ -64,8 +64,7 @@ pub fn rounded(weights: &[f32], filter: usize, bits: LowBits) -> Rounded {
     };
     let share = bits.share(filter);
     for part in weights.chunks(filter.max(1)).flat_map(|filter| filter.chunks(share)) {
-        let exact = exact(part).filter(|_| bits.bits == 8);
-        let (scale, (numbers, error)) = match exact {
+        let (scale, (numbers, error)) = match exact(part, bits.bits) {
             Some((scale, numbers)) => (scale, (numbers, 0.0)),
             None => {
                 let scale = scale(part, bits.bits);
@@ -80,18 +79,21 @@ pub fn rounded(weights: &[f32], filter: usize, bits: LowBits) -> Rounded {
     all
 }
 
-/// The scale and the numbers of 8 bits whose products the weights of a part are, bit for bit: of those that were such numbers before.
-pub fn exact(part: &[f32]) -> Option<(f32, Vec<i8>)> {
+/// The scale and the numbers of 8 or 4 bits whose products the weights of a part are, bit for bit: of those that were such numbers before.
+pub fn exact(part: &[f32], bits: u8) -> Option<(f32, Vec<i8>)> {
+    let least = if bits == 4 { -8 } else { i8::MIN };
     let most = part.iter().fold(0.0_f32, |most, weight| most.max(weight.abs()));
     if most == 0.0 {
         return Some((1.0, vec![0; part.len()]));
     }
-    (1..=128_u8).find_map(|largest| {
+    (1..=least.unsigned_abs()).find_map(|largest| {
         let near = most / f32::from(largest);
         [near, near.next_up(), near.next_down()].into_iter().find_map(|scale| {
             let number = |&weight: &f32| {
                 let number = (weight / scale).round();
-                let held = (-128.0..=127.0).contains(&number) && number * scale == weight && scale.is_normal();
+                let held = (f32::from(least)..=f32::from(!least)).contains(&number)
+                    && number * scale == weight
+                    && scale.is_normal();
                 held.then_some(number as i8)
             };
             let numbers: Option<Vec<i8>> = part.iter().map(number).collect();

@@ -1,5 +1,7 @@
 //! `--dtype f32 --weight-bits`: which layers of a float network store their weights in fewer bits. Activations and arithmetic stay f32.
 
+use std::collections::BTreeSet;
+
 use super::form::is_depthwise;
 use super::names;
 use super::parameters;
@@ -87,8 +89,8 @@ pub fn run(
     Ok(report)
 }
 
-/// Marks the layers of a network behind all passes whose weights were numbers of 8 bits or halves in the file, and are still: they are stored as these. Files
-/// that hold such weights have marked them.
+/// Marks the layers of a network behind all passes whose weights were numbers of 4 or 8 bits or halves in the file, and are still: they are stored as these.
+/// Files that hold such weights have marked them.
 ///
 /// # Errors
 /// Weights that cannot be read.
@@ -97,11 +99,7 @@ pub fn keep_bytes(graph: &mut Graph, weights: &Weights) -> Result<()> {
     if in_file.is_empty() {
         return Ok(());
     }
-    let forms = [8, 16].map(|bits| LowBits { bits, group: None });
-    let forms: Vec<LowBits> = forms
-        .into_iter()
-        .filter(|form| in_file.values().any(|bits| bits == form))
-        .collect();
+    let forms: BTreeSet<LowBits> = in_file.into_values().collect();
     let mut marked = Vec::new();
     for node in &graph.nodes {
         let Some([outputs, filter]) = layer(graph, node) else {
@@ -118,7 +116,12 @@ pub fn keep_bytes(graph: &mut Graph, weights: &Weights) -> Result<()> {
             16 => values
                 .iter()
                 .all(|&weight| weight.is_finite() && rounded_to_f16(weight) == weight),
-            _ => values.chunks(filter.max(1)).all(|filter| exact(filter).is_some()),
+            _ => {
+                let parts = values
+                    .chunks(filter.max(1))
+                    .flat_map(|of| of.chunks(bits.share(filter)));
+                parts.into_iter().all(|part| exact(part, bits.bits).is_some())
+            }
         };
         if let Some(&bits) = fitting.find(holds) {
             marked.push((node.name.clone(), bits));

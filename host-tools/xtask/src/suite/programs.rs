@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use arenite_xtask::suites::{self, SUITES};
+use arenite_xtask::suites::SUITES;
 use arenite_xtask::turns;
 use serde_json::Value;
 
@@ -211,6 +211,8 @@ pub(super) fn shown(command: Command) -> Result<Outcome> {
 
 #[cfg(test)]
 mod tests {
+    use arenite_xtask::suites;
+
     use super::*;
 
     #[test]
