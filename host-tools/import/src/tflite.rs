@@ -43,6 +43,7 @@ mod signal;
 mod signature;
 mod sparse;
 mod state;
+mod stored;
 mod sums;
 mod tensors;
 mod variables;

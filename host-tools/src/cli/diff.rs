@@ -143,7 +143,7 @@ fn compared(args: &Args) -> Result<Report> {
         Machine::Host => {
             let mut failed = None;
             let given = inputs.clone();
-            model::run(&file.load()?, &[inputs], false, &mut |_, step, session| {
+            let outputs = model::run(&file.load()?, &[inputs], false, &mut |_, step, session| {
                 let read = |slot: Slot, bytes: u32| session.read(slot, bytes).map(<[u8]>::to_vec);
                 if let (Some(meta), None) = (metas.get(step as usize), &failed) {
                     failed = comparison.step(step as usize, meta, &read).err();
@@ -152,8 +152,10 @@ fn compared(args: &Args) -> Result<Report> {
             failed.map_or(Ok(()), |e| Err(e.in_file(args.reference())))?;
             if args.train {
                 let gradients = training::gradients(&whole, given)?;
+                let last = outputs.first().map_or(&[][..], Vec::as_slice);
                 comparison
                     .gradients(&gradients)
+                    .and_then(|()| comparison.outputs(&view.outputs, last))
                     .map_err(|e| e.in_file(args.reference()))?;
             }
         }

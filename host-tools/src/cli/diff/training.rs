@@ -1,12 +1,14 @@
 //! `arenite diff --train`: one step of training against a reference.
 
+use arenite::{DType, Port};
+
 use super::super::machine::Machine;
 use super::comparison::{Comparison, other_shape};
 use crate::array::Array;
 use crate::model::derived;
 use crate::model::gradients::{Gradient, Gradients};
 use crate::model::{self, ModelFile, ModelView};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, compare};
 
 /// The rate of the step, by which no parameter changes: gradients do not depend on it.
 pub(super) const NO_RATE: f32 = 0.0;
@@ -80,6 +82,24 @@ impl Comparison<'_> {
             self.layers.push(layer);
         }
         self.layers.sort_by_key(|layer| layer.step);
+        Ok(())
+    }
+
+    /// Compares the outputs, the loss among them, with the arrays of their names: behind all steps.
+    pub(super) fn outputs(&mut self, ports: &[Port<'_>], outputs: &[Vec<u8>]) -> Result<()> {
+        for (port, bytes) in ports.iter().zip(outputs) {
+            if !self.unseen.remove(port.name) {
+                continue;
+            }
+            let reference = Array::of_npz(&self.npz, port.name)?;
+            let (ours, theirs) = (compare::to_f64(port.dtype, bytes), reference.to_f64());
+            if ours.len() != theirs.len() {
+                return Err(other_shape(port.name, &reference, &[ours.len()]));
+            }
+            let of = (self.metadata.steps.len(), "output", port.name);
+            let layer = self.layer(of, &ours, (&theirs, &reference.shape), port.dtype != DType::F32);
+            self.layers.push(layer);
+        }
         Ok(())
     }
 }
