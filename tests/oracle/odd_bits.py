@@ -46,7 +46,7 @@ def convolution(weights, depthwise=False):
 SCALES = (RNG.integers(1, 9, (5, 3)) / 64).astype(np.float16)
 
 
-def blocks(kind, size=4, scales=SCALES, change=None):
+def blocks(kind, size=4, scales=SCALES, change=None, reads_bytes=False):
     """A layer of float32 between conversions: with scales of blocks in float16 or float32, or with what they stand for."""
     b = Builder()
     x, y = b.tensor((2, 12), "int8", scale=0.05, zero_point=3), b.tensor((2, 5), "int8", scale=0.07, zero_point=-4)
@@ -63,8 +63,9 @@ def blocks(kind, size=4, scales=SCALES, change=None):
         b.graph.tensors[w].quantization = quant
         if change:
             change(b, details, w)
-    b.op("FULLY_CONNECTED", [real, w, b.const(np.arange(5) / 8, "float32")], [out], "FullyConnectedOptions", version=5)
-    b.op("QUANTIZE", [out], [y], "QuantizeOptions", version=2)
+    b.op("FULLY_CONNECTED", [x if reads_bytes else real, w, b.const(np.arange(5) / 8, "float32")], [y if reads_bytes else out], "FullyConnectedOptions", version=5)
+    if not reads_bytes:
+        b.op("QUANTIZE", [out], [y], "QuantizeOptions", version=2)
     return b.finish([x], [y])
 
 
@@ -99,6 +100,8 @@ def write(odd):
         error=["the scales of its blocks are no constant"])
     odd("blocks_zero_points", blocks("float32", change=lambda b, of, w: setattr(of, "zeroPoints", b.const(np.ones((5, 3)), "int8"))),
         error=["blocks with zero points; expected zero points of 0"])
+
+    odd("blocks_int8", blocks("float32", reads_bytes=True), error=["weights with a scale for each block", "fully connected layers of float32 activations"])
 
     def in_row(b, of, w):
         b.graph.tensors[w].shape = [60]

@@ -158,12 +158,6 @@ impl Importer<'_, '_> {
         if self.scope.dense.contains_key(&index) {
             return Ok(());
         }
-        if info.nibbles {
-            return Err(Error::unsupported(format!(
-                "`{}` is INT4 and stored sparsely",
-                info.name
-            )));
-        }
         let shape = self.shape(index)?;
         let element = match info.kind {
             FLOAT16 => 2,

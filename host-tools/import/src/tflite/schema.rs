@@ -318,7 +318,8 @@ fn subgraph<'a>(
             None => None,
         };
         let stated: u8 = tensor.scalar(1, 0)?;
-        let nibbles = stated == INT4 && !data.is_empty();
+        let sparsity = tensor.table(6)?;
+        let nibbles = stated == INT4 && !data.is_empty() && sparsity.is_none();
         let bytes = name.len() + 4 * (shape.len() + signature.len() + scale.len()) + 8 * zero_point.len();
         room.take(bytes, crowded)?;
         Ok(TensorInfo {
@@ -334,7 +335,7 @@ fn subgraph<'a>(
             legacy: false,
             nibbles,
             blocks,
-            sparsity: tensor.table(6)?,
+            sparsity,
         })
     })?;
     let index = |index: i32, what: &str| {
