@@ -63,7 +63,8 @@ def blocks(kind, size=4, scales=SCALES, change=None, reads_bytes=False):
         b.graph.tensors[w].quantization = quant
         if change:
             change(b, details, w)
-    b.op("FULLY_CONNECTED", [x if reads_bytes else real, w, b.const(np.arange(5) / 8, "float32")], [y if reads_bytes else out], "FullyConnectedOptions", version=5)
+    read, written = (x, y) if reads_bytes else (real, out)
+    b.op("FULLY_CONNECTED", [read, w, b.const(np.arange(5) / 8, "float32")], [written], "FullyConnectedOptions", version=5)
     if not reads_bytes:
         b.op("QUANTIZE", [out], [y], "QuantizeOptions", version=2)
     return b.finish([x], [y])

@@ -84,3 +84,8 @@ impl Importer<'_, '_> {
         }
     }
 }
+
+/// Of a layer that computes with integers.
+pub(super) fn under_integers() -> Error {
+    Error::unsupported("weights with a scale for each block").expected("fully connected layers of float32 activations")
+}

@@ -295,8 +295,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             .get(&index)
             .is_some_and(|value| value.dtype == DType::F32);
         if !is_f32 && info.blocks.is_some() {
-            return Err(at(Error::unsupported("weights with a scale for each block")
-                .expected("fully connected layers of float32 activations")));
+            return Err(at(super::blocks::under_integers()));
         }
         if is_f32 || info.scale.is_empty() || !matches!(info.kind, 2 | 3 | 4 | 7 | 9) {
             return Ok(None);
