@@ -255,9 +255,10 @@ fn inputs(
         let Some(key) = key else {
             return Err(Error::input(format!("it does not hold the input `{}`", port.name))
                 .in_file(args.reference())
-                .help(match args.train {
-                    true => "`arenite inspect` lists the inputs; labels are one of a step of training".to_owned(),
-                    false => format!("pass --input {}=FILE.npy", port.name),
+                .help(if args.train {
+                    "`arenite inspect` lists the inputs; labels are one of a step of training".to_owned()
+                } else {
+                    format!("pass --input {}=FILE.npy", port.name)
                 }));
         };
         let mut array = Array::of_npz(npz, &key).map_err(|e| e.in_file(args.reference()))?;

@@ -3,7 +3,7 @@
 
 use std::f64::consts::TAU;
 
-use arenite::ops::fft::FftPlan;
+use arenite::ops::fft::{FftPlan, MAX_FFT};
 
 use super::array::{Array, paid};
 use super::elem::Elem;
@@ -13,8 +13,8 @@ use super::windows::Windows;
 use crate::error::{Error, Result};
 use crate::graph::{Op, Signal};
 
-/// Most elements of a transform: what a product's matrix may hold is less, by the budget of a file.
-const MOST: usize = 1 << 16;
+/// Most elements of a transform, as the runtime's own has them: what a product's matrix may hold is less, by the budget of a file.
+const MOST: usize = MAX_FFT as usize;
 
 /// The sum over n of x[n] exp(-+ 2 pi i k n / length).
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ impl Transform {
 
     /// What element `n` of `parts` (real, or real and imaginary) adds to bin `k`: of each of its parts to the real and to the imaginary part.
     fn factors(&self, k: usize, n: usize) -> [[f64; 2]; 2] {
-        // The turns are whole numbers of parts of the circle, of which those above one are none.
+        // Whole turns of the circle are left out, as integers: large angles lose digits.
         let (sin, cos) = (TAU * (k * n % self.length) as f64 / self.length as f64).sin_cos();
         if self.inverse {
             let by = 1.0 / self.length as f64;

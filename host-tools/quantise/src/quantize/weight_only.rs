@@ -99,7 +99,11 @@ pub fn keep_bytes(graph: &mut Graph, weights: &Weights) -> Result<()> {
     if in_file.is_empty() {
         return Ok(());
     }
-    let forms: BTreeSet<LowBits> = in_file.into_values().collect();
+    let mut forms: BTreeSet<LowBits> = in_file.into_values().collect();
+    // Numbers of four bits are some of eight; less a zero point they may need these.
+    if forms.iter().any(|form| form.bits == 4) {
+        forms.insert(LowBits { bits: 8, group: None });
+    }
     let mut marked = Vec::new();
     for node in &graph.nodes {
         let Some([outputs, filter]) = layer(graph, node) else {
