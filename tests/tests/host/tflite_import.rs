@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use arenite::Target;
+use arenite::{Step, Target};
 use arenite_host::graph::check::check;
 use arenite_host::graph::{TensorKind, facts};
 use arenite_host::import::tflite::{import, operators};
 use arenite_host::import::{ImportOptions, Imported};
+use arenite_host::model::ModelFile;
 use arenite_host::pack::{Options, pack};
 use arenite_host::{Error, ErrorKind};
 use arenite_tests::golden::packed;
@@ -303,6 +304,24 @@ fn mistakes_are_named() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Blocks of four bits under float32 are stored as they are.
+#[test]
+fn weights_of_four_bits_stay_four_bits() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["blocks_float16", "blocks_float32"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("models/tflite_odd/{name}.tflite"));
+        let model = folder.path().join(name);
+        pack(&Options::new(path, &model), &mut |_, _, _| {}).expect("packs");
+        let file = ModelFile::open(&model).expect("a file");
+        let steps = file.view().and_then(|view| view.steps()).expect("steps");
+        let share = steps.iter().find_map(|step| match step {
+            Step::W4Conv2dF32(op) => Some(op.share),
+            _ => None,
+        });
+        assert_eq!(share, Some(4), "{name}");
+    }
 }
 
 /// Copies of `file` in which one occurrence of `value` is replaced.
