@@ -254,10 +254,6 @@ fn whole(record: bool) -> Results {
     let (oracles, builders, others) = ordered(&programs);
     let mut all = oracles;
     all.extend(builders);
-    match long::slice(&programs, record) {
-        Ok(slice) => all.extend(slice),
-        Err(error) => results.fail(format!("slice: {error}")),
-    }
     let (mut lints, by_turns) = (jobs(When::Lint), programs::taken(4, jobs(When::LintByTurns)));
     println!(
         "{} of the lints that take turns, others are other commits' turn",
@@ -269,6 +265,11 @@ fn whole(record: bool) -> Results {
     all.extend(firmware_jobs());
     all.extend(others);
     all.push(examples());
+    // Last, for what every run has is to be seen first.
+    match long::slice(&programs, record) {
+        Ok(slice) => all.extend(slice),
+        Err(error) => results.fail(format!("slice: {error}")),
+    }
     let mut tested = in_turn(all, cores(), &is_over);
     check(&mut tested, &waiting);
     results.add(tested);

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use arenite_tests::{programs, skip};
+use arenite_tests::{programs, skip, turns};
 
 fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -378,8 +378,12 @@ fn outputs_are_found_in_their_order() {
 
 #[test]
 fn the_tutorials_run_and_print_what_they_show() {
-    let mut ran = 0;
-    for chapter in documents(&root().join("docs/tutorials")) {
+    let all = documents(&root().join("docs/tutorials"));
+    let (count, mut ran) = (all.len(), 0);
+    // Some build for boards, or the runtime from nothing.
+    let mine = turns("the_tutorials_run_and_print_what_they_show", 4, all);
+    let whole = mine.len() == count;
+    for chapter in mine {
         let name = chapter.strip_prefix(root()).expect("below it").display().to_string();
         let found = blocks(&read(&chapter));
         if found.is_empty() {
@@ -418,5 +422,5 @@ fn the_tutorials_run_and_print_what_they_show() {
             ran += 1;
         }
     }
-    assert!(ran >= 12, "{ran} blocks");
+    assert!(!whole || ran >= 12, "{ran} blocks");
 }

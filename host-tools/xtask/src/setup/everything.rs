@@ -19,19 +19,21 @@ const TARGETS: [&str; 4] = [
 /// A target of the build matrix that some mirrors of Rust's components lack. Where it cannot be had, the matrix skips it by name.
 const RARE: &str = "thumbv8m.base-none-eabi";
 
-/// Packages of Python by their modules: PyTorch with what quantises and tests it, the notebook's digits, the compiler for Ethos-U, what builds wheels, this
-/// checkout's own package.
-const PYTHON: [(&str, &[&str]); 8] = [
-    ("torch", &["torch"]),
-    ("torchao", &["torchao"]),
-    ("pytest", &["pytest"]),
-    ("sklearn", &["scikit-learn"]),
-    ("ethosu.vela", &["ethos-u-vela"]),
-    ("maturin", &["maturin>=1.9,<2"]),
-    ("arenite_trace", &["--editable", "host-tools/python"]),
-    // Packages that a new environment has, and an old one may not.
-    ("numpy, safetensors", &["numpy", "safetensors"]),
-];
+/// Packages of Python: PyTorch with what quantises and tests it, the notebook's digits, the compiler for Ethos-U, what builds wheels. `.ci/run` begins with
+/// them, since they are gigabytes.
+const PYTHON: &str = include_str!("../../../python/tests/requirements.txt");
+
+/// This checkout's own package, and a module of it.
+const OWN: (&str, [&str; 2]) = ("arenite_trace", ["--editable", "host-tools/python"]);
+
+/// Modules and packages of [`PYTHON`].
+fn requirements() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = PYTHON.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| match line.split_once('#') {
+        Some((package, module)) => (module.trim(), package.trim()),
+        None => (line, line),
+    })
+}
 
 /// Says what is missing, then installs it.
 pub(in super::super) fn install() -> Result<()> {
@@ -46,27 +48,20 @@ pub(in super::super) fn install() -> Result<()> {
         debian.push(BROWSERS[0]);
     }
     let environment = environment();
-    let python: Vec<&[&str]> = PYTHON
-        .into_iter()
-        .filter(|(module, _)| {
-            let python = environment.join("bin/python").display().to_string();
-            run_quietly(&python, &["-c", &format!("import {module}")]).is_none()
-        })
-        .map(|(_, packages)| packages)
-        .collect();
+    let lacks = |module: &str| {
+        let python = environment.join("bin/python").display().to_string();
+        run_quietly(&python, &["-c", &format!("import {module}")]).is_none()
+    };
+    let missing = requirements().filter(|(module, _)| lacks(module));
+    let mut python: Vec<&str> = missing.map(|(_, package)| package).collect();
+    if lacks(OWN.0) {
+        python.extend(OWN.1);
+    }
     let deny = !has_deny();
     let words: Vec<String> = [
         ("Rust targets", [&targets[..], rare].concat().join(", ")),
         ("Debian packages", debian.join(", ")),
-        (
-            "Python packages",
-            python
-                .iter()
-                .filter_map(|packages| packages.last())
-                .copied()
-                .collect::<Vec<_>>()
-                .join(", "),
-        ),
+        ("Python packages", python.join(", ").replace("--editable, ", "")),
         (
             "programs from crates.io",
             if deny { "cargo-deny" } else { "" }.to_owned(),
@@ -87,7 +82,7 @@ pub(in super::super) fn install() -> Result<()> {
     }
     apt(&debian)?;
     if !python.is_empty() {
-        venv_with(&environment, &python.concat())?;
+        venv_with(&environment, &python)?;
     }
     if deny { build_deny() } else { Ok(()) }
 }
@@ -115,4 +110,20 @@ pub(in super::super) fn build_deny() -> Result<()> {
         .current_dir(root());
     run(&mut install)
         .map_err(|error| format!("{error}\ncargo-deny comes from crates.io: connect, or install it from a copy").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_have_the_modules_that_they_are_imported_by() {
+        let all: Vec<_> = requirements().collect();
+        assert!(all.contains(&("torch", "torch")) && all.contains(&("maturin", "maturin>=1.9,<2")));
+        assert!(all.contains(&("ethosu.vela", "ethos-u-vela")));
+        assert!(
+            all.iter()
+                .all(|(module, package)| !module.is_empty() && !package.contains(' '))
+        );
+    }
 }

@@ -1,20 +1,23 @@
 //! `cargo xtask long`: the tests that take minutes, which `tests/results/long.json` lists, and the slice of them that each run of the others takes.
 
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arenite_xtask::long_tier::{LongTier, Test};
 use arenite_xtask::{require, suites};
 
 use super::jobs::Job;
 use super::programs::{Program, built, shown};
-use super::watch::{spent, watched};
+use super::watch::{left, spent, watched};
 use super::{Outcome, Result, Results, cargo, gates, passed, results_folder, root};
 
 /// The long tier tries this many cases of a property; [`ProptestConfig::cases`] without it is 256, of which the properties state multiples.
 ///
 /// [`ProptestConfig::cases`]: https://docs.rs/proptest/latest/proptest/test_runner/struct.Config.html
 const LONG_CASES: &str = "2560";
+
+/// A test of a slice takes so many times what is on record where the programs that it runs are not built yet, beside another test.
+const BUILT_TOO: u64 = 4;
 
 /// Property tests, ten times as long and from another seed, which is printed.
 fn properties() -> Result<Results> {
@@ -146,9 +149,19 @@ pub(super) fn slice(programs: &[Program], record: bool) -> Result<Vec<Job>> {
         number + 1,
         tests.len()
     );
+    let seconds = |test: Test| {
+        let row = tier.tests().find(|(other, _)| *other == test);
+        row.and_then(|(_, row)| row.seconds).unwrap_or_default()
+    };
     let job = |(program, name): Test| {
         let (programs, test) = (programs.to_vec(), (program.to_owned(), name.to_owned()));
-        Job::new(format!("{program}: {name} (long)"), move || {
+        let what = format!("{program}: {name} (long)");
+        let needed = Duration::from_secs(BUILT_TOO * seconds((program, name)));
+        Job::new(what.clone(), move || {
+            if left().is_some_and(|left| left < needed) {
+                let reason = "the time of --within has no room for more than the tests that every run has";
+                return Ok(Outcome::skipped(&what, reason));
+            }
             let run = |program: &Program, arguments: &[&str]| match shown(
                 program.command(&[arguments, &["--show-output"]].concat()),
             )? {

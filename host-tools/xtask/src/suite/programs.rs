@@ -106,10 +106,11 @@ fn files(program: Program) -> Result<Vec<Program>> {
 
 /// The programs of which a run takes a part, by the commit: they build what users build, minutes each, and compare little with oracles. Their own tests that
 /// go by turns count the runs that have their program.
-const BY_TURNS: [&[&str]; 3] = [
-    &["new", "python", "camera"],
-    &["installed", "tasks", "panics"],
-    &["signed_boards", "include", "matrix"],
+const BY_TURNS: [&[&str]; 4] = [
+    &["new", "python", "camera", "embedded"],
+    &["installed", "tasks", "panics", "serial"],
+    &["signed_boards", "include", "matrix", "places"],
+    &["compiled", "c", "learner", "slots_killed", "arena_boards"],
 ];
 
 /// The number of the commit, by which tests that go by turns know theirs.

@@ -29,7 +29,7 @@ pub(in super::super) fn is_over() -> bool {
 }
 
 /// Returns the time left of `--within`, where there is one.
-fn left() -> Option<Duration> {
+pub(super) fn left() -> Option<Duration> {
     UNTIL.get().map(|until| until.saturating_duration_since(Instant::now()))
 }
 
