@@ -29,12 +29,13 @@ macro_rules! weight {
             | KernelId::SignalFramer
             | KernelId::SvdfS8
             | KernelId::Table => 3,
-            KernelId::Conv2dS16 | KernelId::SignalPcan | KernelId::TableS16 => 5,
+            KernelId::Conv2dS16 | KernelId::SignalPcan => 5,
             KernelId::LstmInt
             | KernelId::SignalFftS16
             | KernelId::SignalFilterBank
             | KernelId::SignalSubtraction
-            | KernelId::SignalWindow => 6,
+            | KernelId::SignalWindow
+            | KernelId::TableS16 => 6,
             KernelId::ReduceInt | KernelId::SignalAutoScale => 7,
             KernelId::Choose
             | KernelId::Conv2dS8
