@@ -204,6 +204,7 @@ causes! {
     0x6C NO_TEXT "TextError::Empty" Nothing "the text is empty, and the tokenizer has no token that begins one: give a text";
     0x6D NO_LANGUAGE_MODEL "TextError::Model" Nothing "the model does not go from tokens to logits: load a language model";
     0x6E LOGITS "TextError::Logits" Nothing "the model's logits are not numbers: its weights are damaged";
+    0x6F NO_CHAT "TextError::NoChat" Nothing "the tokenizer has no template of a talk: give a plain text";
 }
 
 impl Fault {

@@ -16,6 +16,8 @@ pub enum TextError {
     NoTokenizer,
     /// The tokenizer contradicts itself.
     Tokenizer,
+    /// The tokenizer does not say what stands around a turn of a talk.
+    NoChat,
     /// A character has neither a piece nor bytes, and there is no token for what is unknown.
     NoPiece {
         /// Its first byte.
@@ -43,6 +45,7 @@ impl TextError {
         let cause = match *self {
             TextError::NoTokenizer => number::NO_TOKENIZER,
             TextError::Tokenizer => number::TOKENIZER,
+            TextError::NoChat => number::NO_CHAT,
             TextError::NoPiece { .. } => number::NO_PIECE,
             TextError::TooLong { .. } => number::TEXT_TOO_LONG,
             TextError::Empty => number::NO_TEXT,
@@ -66,6 +69,7 @@ impl fmt::Display for TextError {
         match self {
             TextError::NoTokenizer => f.write_str("the model has no tokenizer: pack it with `--tokenizer FILE`"),
             TextError::Tokenizer => f.write_str("the model's tokenizer contradicts itself: pack the model again"),
+            TextError::NoChat => f.write_str("the model's tokenizer has no template of a talk: give it a plain text"),
             TextError::NoPiece { byte } => write!(
                 f,
                 "a character that begins with byte {byte:#04x} has no token, and the tokenizer has none for bytes"

@@ -23,9 +23,11 @@
 mod error;
 mod generate;
 pub mod layout;
+mod letters;
 mod sampler;
 mod stop;
 mod tokenizer;
+mod words;
 
 pub use error::TextError;
 pub use generate::{Ended, Generated, context, generate, generate_with};

@@ -23,6 +23,8 @@ pub struct Generate {
     pub top_p: u32,
     /// Of the choices.
     pub seed: u64,
+    /// Whether the prompt is a turn of a talk.
+    pub chat: bool,
 }
 
 /// Why a text is at its end.

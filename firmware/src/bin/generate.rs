@@ -60,7 +60,10 @@ fn write(exchange: &mut Exchange, request: &Generate) -> Result<(), i32> {
     let state = take(model.state_bytes(), Purpose::State)?;
     let [prompt, stop] = [request.prompt, request.stop].map(|bytes| bytes as usize);
     let texts = take(prompt + stop, Purpose::Arena)?;
-    let room = prompt.saturating_add(BESIDE).saturating_mul(size_of::<u32>());
+    let turn = tokenizer.turn_tokens(prompt).filter(|_| request.chat);
+    let room = turn
+        .unwrap_or(prompt.saturating_add(BESIDE))
+        .saturating_mul(size_of::<u32>());
     let room = take(room, Purpose::Arena)?;
 
     // SAFETY: the piece was just taken, and gives its bytes once.
@@ -71,9 +74,12 @@ fn write(exchange: &mut Exchange, request: &Generate) -> Result<(), i32> {
     let (prompt, stop) = texts.split_at(prompt);
     // SAFETY: once for this piece; every pattern is a word, and what does not begin or end as one is left out.
     let (_, room, _) = unsafe { room.bytes().align_to_mut::<u32>() };
-    let prompt = tokenizer
-        .encode(prompt, room)
-        .map_err(|error| refused(exchange, During::Run, &error))?;
+    let encoded = if request.chat {
+        tokenizer.encode_turn(prompt, room)
+    } else {
+        tokenizer.encode(prompt, room)
+    };
+    let prompt = encoded.map_err(|error| refused(exchange, During::Run, &error))?;
 
     let slices = arenas.each_ref().map(|piece| {
         // SAFETY: the pieces were just taken, and each gives its bytes once.

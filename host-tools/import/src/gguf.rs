@@ -1,12 +1,13 @@
 //! GGUF files, versions 2 and 3: networks of the form of llama, with their tokenizer.
 //!
-//! `file`: the container, every length and offset checked   `blocks`: quantised blocks as f32
+//! `file`: the container, every length and offset checked   `blocks`: quantised blocks as f32   `vocabulary`: the tokenizer
 //!
 //! Parameters are dequantised to f32: what the blocks stand for is what the network computes with. Whatever of a network or a file is not read is refused
 //! by its name.
 
 mod blocks;
 mod file;
+mod vocabulary;
 
 use std::path::Path;
 
@@ -16,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::graph::Data;
 use crate::imported::{ImportOptions, Imported};
 use crate::llama::{self, Shape};
-use crate::tokenizer::{Piece, Vocabulary};
 
 pub(super) fn recognises(content: &[u8]) -> bool {
     content.starts_with(b"GGUF")
@@ -65,10 +65,9 @@ pub(super) fn import(path: &Path, content: &[u8], options: &ImportOptions) -> Re
             .expected("the parameters of a llama: embeddings, norms, projections without biases"));
     }
     if options.tokenizer.is_none() {
-        match vocabulary(&file)? {
-            Ok(vocabulary) => imported.graph.tokenizer = vocabulary.section(network.vocabulary)?.into(),
-            Err(missing) => imported.warnings.push(missing),
-        }
+        let read = vocabulary::read(&file, network.vocabulary)?;
+        imported.graph.tokenizer = read.section.into();
+        imported.warnings.extend(read.warning);
     }
     Ok(imported)
 }
@@ -183,97 +182,6 @@ fn refuse_keys(file: &File<'_>, network: &Shape) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Types of tokens, as the file numbers them.
-const UNKNOWN: i64 = 2;
-const BYTE: i64 = 6;
-
-/// The vocabulary, or why there is none.
-fn vocabulary(file: &File<'_>) -> Result<std::result::Result<Vocabulary, String>> {
-    match file.text("tokenizer.ggml.model")? {
-        Some("llama") => {}
-        Some(other) => {
-            return Ok(Err(format!(
-                "the tokenizer `{other}` is not read: the file gets none; pass one of llama2.c with --tokenizer"
-            )));
-        }
-        None => {
-            return Ok(Err(
-                "the file has no tokenizer: pass one of llama2.c with --tokenizer".into()
-            ));
-        }
-    }
-    let missing = |key: &str| Error::input("the tokenizer is not whole").expected(key.to_string());
-    let tokens = file
-        .texts("tokenizer.ggml.tokens")?
-        .ok_or_else(|| missing("tokenizer.ggml.tokens"))?;
-    let scores = file
-        .floats("tokenizer.ggml.scores")?
-        .ok_or_else(|| missing("tokenizer.ggml.scores"))?;
-    if scores.len() != tokens.len() {
-        return Err(Error::input(format!(
-            "{} scores of {} tokens",
-            scores.len(),
-            tokens.len()
-        )));
-    }
-    let types = file.integers("tokenizer.ggml.token_type")?.unwrap_or_default();
-    let piece = |(text, score): (&&[u8], &f32)| Piece {
-        text: spaced(text),
-        score: *score,
-    };
-    let named =
-        |key: &str| {
-            let token = file.count(&format!("tokenizer.ggml.{key}"))?;
-            match token {
-                Some(token) if token >= tokens.len() => Err(Error::input(format!("tokenizer.ggml.{key} is {token}"))
-                    .expected(format!("below {}", tokens.len()))),
-                token => Ok(token.map(|token| token as u32)),
-            }
-        };
-    let unknown = types.iter().position(|&kind| kind == UNKNOWN).map(|token| token as u32);
-    let is_byte = |(token, byte): (usize, u8)| {
-        tokens
-            .get(token)
-            .is_some_and(|text| *text == format!("<0x{byte:02X}>").as_bytes())
-    };
-    let first = types
-        .iter()
-        .position(|&kind| kind == BYTE)
-        .or_else(|| tokens.iter().position(|text| *text == b"<0x00>"));
-    let bytes = first.filter(|&first| (first..).zip(0..=u8::MAX).all(is_byte));
-    if bytes.is_none() && first.is_some() {
-        return Err(Error::unsupported("tokens of bytes that do not follow each other")
-            .expected("`<0x00>` to `<0xFF>` in order"));
-    }
-    Ok(Ok(Vocabulary {
-        pieces: tokens.iter().zip(&scores).map(piece).collect(),
-        begin: named("bos_token_id")?,
-        end: named("eos_token_id")?,
-        unknown: named("unknown_token_id")?.or(unknown),
-        bytes: bytes.map(|token| token as u32),
-        space: file.flag("tokenizer.ggml.add_space_prefix")?.unwrap_or(true),
-    }))
-}
-
-/// Spaces are written as a character of their own (U+2581).
-fn spaced(text: &[u8]) -> Vec<u8> {
-    const SPACE: &[u8] = "\u{2581}".as_bytes();
-    let (mut out, mut rest) = (Vec::with_capacity(text.len()), text);
-    while let Some((first, others)) = rest.split_first() {
-        match rest.strip_prefix(SPACE) {
-            Some(behind) => {
-                out.push(b' ');
-                rest = behind;
-            }
-            None => {
-                out.push(*first);
-                rest = others;
-            }
-        }
-    }
-    out
 }
 
 /// A type by its number in the file.

@@ -1,4 +1,11 @@
 //! Tokenizers: the vocabulary of a file, and the section of a model file that is made of it (docs/format.md).
+//!
+//! `merges`: vocabularies whose pairs are joined as GPT-2's   `chat`: what a template puts around a turn of a talk
+
+#[cfg(feature = "gguf")]
+pub(crate) mod chat;
+#[cfg(feature = "gguf")]
+pub(crate) mod merges;
 
 use std::path::Path;
 
@@ -93,46 +100,18 @@ impl Vocabulary {
     /// # Errors
     /// [`crate::error::ErrorKind::Input`], [`crate::error::ErrorKind::Unsupported`].
     pub(crate) fn section(&self, tokens: usize) -> Result<Vec<u8>> {
-        let count = self.pieces.len();
-        if count != tokens {
-            return Err(Error::input(format!("the tokenizer has {count} pieces"))
-                .expected(format!("{tokens}, as the network has tokens"))
-                .help("pass the tokenizer that belongs to the network"));
-        }
-        if count > MOST_PIECES {
-            return Err(
-                Error::unsupported(format!("a tokenizer of {count} pieces")).expected(format!("at most {MOST_PIECES}"))
-            );
-        }
-        if let Some(number) = self.pieces.iter().position(|piece| piece.text.is_empty()) {
-            return Err(Error::input(format!("piece {number} of the tokenizer has no bytes")).expected("at least one"));
-        }
+        let pieces: Vec<&[u8]> = self.pieces.iter().map(|piece| &*piece.text).collect();
+        check(&pieces, tokens)?;
         if let Some((number, piece)) = self.pieces.iter().enumerate().find(|(_, piece)| piece.score.is_nan()) {
             return Err(Error::input(format!("the score of piece {number} is {}", piece.score)).expected("a number"));
         }
-        let mut order: Vec<u16> = (0..count as u16).collect();
-        order.sort_by_key(|&token| (&self.pieces[usize::from(token)].text, token));
-        let mut out = vec![SCORES, if self.space { SPACE } else { 0 }, 0, 0];
-        let text: usize = self.pieces.iter().map(|piece| piece.text.len()).sum();
-        let longest = self.pieces.iter().map(|piece| piece.text.len()).max().unwrap_or(0);
-        let known = [self.begin, self.end, self.unknown, self.bytes].map(|token| token.unwrap_or(NONE));
-        let words = [count as u32]
-            .into_iter()
-            .chain(known)
-            .chain([longest as u32, text as u32]);
-        out.extend(words.flat_map(u32::to_le_bytes));
-        let mut end = 0;
-        for piece in &self.pieces {
-            end += piece.text.len() as u32;
-            out.extend(end.to_le_bytes());
-        }
+        let known = [self.begin, self.end, self.unknown, self.bytes];
+        let mut out = head(SCORES, if self.space { SPACE } else { 0 }, &pieces, known);
+        out.extend(ends(&pieces));
         out.extend(self.ranks().into_iter().flat_map(u16::to_le_bytes));
-        out.extend(order.into_iter().flat_map(u16::to_le_bytes));
-        self.pieces.iter().for_each(|piece| out.extend(&piece.text));
-        match Tokenizer::new(&out) {
-            Ok(_) => Ok(out),
-            Err(error) => Err(Error::internal(error.to_string())),
-        }
+        out.extend(order(&pieces));
+        pieces.iter().for_each(|piece| out.extend(*piece));
+        checked(out)
     }
 
     /// The rank of each piece: 0 is the best score, equal scores have equal ranks. Tokens that mean something else than text are not joined to.
@@ -152,5 +131,63 @@ impl Vocabulary {
             scores.partition_point(|score| *score > piece.score) as u16
         };
         self.pieces.iter().enumerate().map(rank).collect()
+    }
+}
+
+/// Checks that there are as many pieces as a network has tokens, no more than a section holds, and bytes of each.
+fn check(pieces: &[&[u8]], tokens: usize) -> Result<()> {
+    let count = pieces.len();
+    if count != tokens {
+        return Err(Error::input(format!("the tokenizer has {count} pieces"))
+            .expected(format!("{tokens}, as the network has tokens"))
+            .help("pass the tokenizer that belongs to the network"));
+    }
+    if count > MOST_PIECES {
+        return Err(
+            Error::unsupported(format!("a tokenizer of {count} pieces")).expected(format!("at most {MOST_PIECES}"))
+        );
+    }
+    match pieces.iter().position(|piece| piece.is_empty()) {
+        Some(number) => {
+            Err(Error::input(format!("piece {number} of the tokenizer has no bytes")).expected("at least one"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The head that all kinds begin with; `known` are the tokens that begin a text, end it, stand for what is unknown and for byte 0.
+fn head(kind: u8, flags: u8, pieces: &[&[u8]], known: [Option<u32>; 4]) -> Vec<u8> {
+    let text: usize = pieces.iter().map(|piece| piece.len()).sum();
+    let longest = pieces.iter().map(|piece| piece.len()).max().unwrap_or(0);
+    let words = [pieces.len() as u32]
+        .into_iter()
+        .chain(known.map(|token| token.unwrap_or(NONE)))
+        .chain([longest as u32, text as u32]);
+    let mut out = vec![kind, flags, 0, 0];
+    out.extend(words.flat_map(u32::to_le_bytes));
+    out
+}
+
+/// Where each piece ends among the bytes of all.
+fn ends(pieces: &[&[u8]]) -> Vec<u8> {
+    let sums = pieces.iter().scan(0_u32, |end, piece| {
+        *end += piece.len() as u32;
+        Some(*end)
+    });
+    sums.flat_map(u32::to_le_bytes).collect()
+}
+
+/// The pieces' numbers in the order of their bytes, of equal ones the lower first.
+fn order(pieces: &[&[u8]]) -> Vec<u8> {
+    let mut order: Vec<u16> = (0..pieces.len() as u16).collect();
+    order.sort_by_key(|&token| (pieces[usize::from(token)], token));
+    order.into_iter().flat_map(u16::to_le_bytes).collect()
+}
+
+/// A section, as the runtime takes it.
+fn checked(section: Vec<u8>) -> Result<Vec<u8>> {
+    match Tokenizer::new(&section) {
+        Ok(_) => Ok(section),
+        Err(error) => Err(Error::internal(error.to_string())),
     }
 }

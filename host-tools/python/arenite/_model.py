@@ -256,7 +256,7 @@ class Model:
         """The text that a language model, packed with a ``tokenizer``, writes behind a prompt: as ``arenite generate``.
 
         :param tokens: so many, at most.
-        Keywords are the options of ``arenite generate``: ``temperature``, ``top_k``, ``top_p``, ``stop``, ``seed``, ``on``, ``timeout``.
+        Keywords are the options of ``arenite generate``: ``temperature``, ``top_k``, ``top_p``, ``stop``, ``chat``, ``seed``, ``on``, ``timeout``.
         """
         words = ["arenite", "generate", self._path, *options({"prompt": prompt, "tokens": tokens, **keywords})]
         with named(self._folder.name):

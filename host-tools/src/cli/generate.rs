@@ -40,6 +40,9 @@ pub(super) struct Args {
     /// Ends before this text.
     #[arg(long, value_name = "TEXT", default_value = "")]
     stop: OsString,
+    /// The prompt is a user's turn of a talk: what the model's template puts around it is added.
+    #[arg(long)]
+    chat: bool,
     /// Of the choices: the same seed writes the same text.
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
@@ -73,6 +76,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
         top_k: args.top_k,
         top_p: args.top_p,
         seed: args.seed,
+        chat: args.chat,
         timeout: Duration::from_secs(args.timeout),
     };
     let at = |e: Error| e.in_file(file.path());
@@ -85,10 +89,14 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     };
     // Joining takes the square of the length.
     too_long(fewest_tokens(&tokenizer, options.prompt.len()))?;
-    let mut room = vec![0; options.prompt.len() + 4];
-    let tokens = tokenizer
-        .encode(&options.prompt, &mut room)
-        .map_err(|e| at(refused(e)))?;
+    let turn = tokenizer.turn_tokens(options.prompt.len()).filter(|_| args.chat);
+    let mut room = vec![0; turn.unwrap_or(options.prompt.len() + 4)];
+    let encoded = if args.chat {
+        tokenizer.encode_turn(&options.prompt, &mut room)
+    } else {
+        tokenizer.encode(&options.prompt, &mut room)
+    };
+    let tokens = encoded.map_err(|e| at(refused(e)))?;
     too_long(tokens.len())?;
     let mut stream = Stream::default();
     let written = match args.on {
@@ -311,6 +319,7 @@ fn read_bytes(view: &ModelView<'_>, lines: u32) -> Result<[u64; 2]> {
 fn refused(error: TextError) -> Error {
     let told = Error::input(error.to_string());
     match error {
+        TextError::NoChat => told.help("leave --chat out: the model goes on with the prompt as it is"),
         TextError::NoTokenizer => told.help("pack the network again with --tokenizer FILE"),
         TextError::TooLong { .. } => told.help("pass a shorter prompt, or pack the network with a larger --context"),
         _ => told,

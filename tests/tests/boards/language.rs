@@ -31,6 +31,7 @@ fn a_board_writes_the_references_story() {
     pack(&options, &mut |_, _, _| {}).unwrap_or_else(|error| panic!("{error}"));
     let file = ModelFile::open(&options.output).expect("a model");
     let options = GenerateOptions {
+        chat: false,
         prompt: b"Once upon a time".to_vec(),
         stop: Vec::new(),
         tokens: 35,

@@ -24,5 +24,6 @@ mod most;
 mod operands;
 mod results;
 mod self_test_boards;
+mod smollm;
 mod training;
 mod worst;

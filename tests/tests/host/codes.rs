@@ -184,6 +184,7 @@ fn every_error_has_its_cause() {
     let text = [
         TextError::NoTokenizer,
         TextError::Tokenizer,
+        TextError::NoChat,
         TextError::NoPiece { byte: 9 },
         TextError::TooLong { room: 1 },
         TextError::Empty,

@@ -31,6 +31,8 @@ pub struct GenerateOptions {
     pub top_p: f32,
     /// Of the choices.
     pub seed: u64,
+    /// Whether the prompt is a user's turn of a talk, around which the model's template stands.
+    pub chat: bool,
     /// The run is stopped after this much wall time.
     pub timeout: Duration,
 }
@@ -81,6 +83,7 @@ pub fn generate(
         top_k: options.top_k,
         top_p: options.top_p.to_bits(),
         seed: options.seed,
+        chat: options.chat,
     });
     let (output, mut shown) = (exchange.path(OUTPUT_FILE), 0);
     let mut show = || {

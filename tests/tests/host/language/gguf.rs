@@ -46,7 +46,7 @@ fn file(count: u64, keys: &[u8], tensors: &[Tensor]) -> Vec<u8> {
 pub(super) const WORD: u32 = 4;
 pub(super) const FLOAT: u32 = 6;
 pub(super) const TEXT: u32 = 8;
-const ARRAY: u32 = 9;
+pub(super) const ARRAY: u32 = 9;
 
 /// The keys of a network and their number.
 fn keys(width: u32, hidden: u32, layers: u32, heads: [u32; 2], context: u32) -> (u64, Vec<u8>) {
@@ -139,7 +139,7 @@ fn parameters(given: &Given) -> Vec<Tensor> {
     all
 }
 
-fn packed(folder: &std::path::Path, name: &str, bytes: &[u8]) -> Result<ModelFile, String> {
+pub(super) fn packed(folder: &std::path::Path, name: &str, bytes: &[u8]) -> Result<ModelFile, String> {
     let (input, output) = (folder.join(name), folder.join("model.bin"));
     std::fs::write(&input, bytes).expect("written");
     let mut options = Options::new(input, output);
@@ -171,13 +171,23 @@ fn of_blocks(kind: u32, block: &[u8], blocks_of_a_row: usize) -> Vec<u8> {
 }
 
 /// Such a network with these embeddings, this context and more keys, so many.
-pub(super) fn small(kind: u32, embeddings: &[u8], context: u32, (more, others): &(u64, Vec<u8>)) -> Vec<u8> {
+pub(super) fn small(kind: u32, embeddings: &[u8], context: u32, more: &(u64, Vec<u8>)) -> Vec<u8> {
+    of_tokens(3, (kind, embeddings), context, more)
+}
+
+/// Such a network of so many tokens.
+pub(super) fn of_tokens(
+    tokens: u64,
+    (kind, embeddings): (u32, &[u8]),
+    context: u32,
+    (more, others): &(u64, Vec<u8>),
+) -> Vec<u8> {
     let width = 256_u64;
     let ones = |extents: &[u64]| 1.0_f32.to_le_bytes().repeat(extents.iter().product::<u64>() as usize);
     let tensor = |name: &str, extents: &[u64]| (name.to_string(), extents.to_vec(), 0, ones(extents));
     let mut tensors = vec![(
         "token_embd.weight".to_string(),
-        vec![width, 3],
+        vec![width, tokens],
         kind,
         embeddings.to_vec(),
     )];

@@ -3,6 +3,7 @@
 mod forged;
 mod gguf;
 mod given;
+mod merges;
 mod refused;
 mod samplers;
 mod tokenizers;

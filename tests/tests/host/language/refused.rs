@@ -120,6 +120,15 @@ fn command_lines_write_text_or_are_refused() {
         err.contains("35 tokens, 39 runs of the model (as many as asked for)"),
         "{err}"
     );
+    let (status, _, err) = run(
+        "arenite",
+        &["generate", &out, "--prompt", "Hello", "--tokens", "3", "--chat"],
+    );
+    let refusal = "the model's tokenizer has no template of a talk";
+    assert!(
+        status == Some(1) && err.contains(refusal) && err.contains("leave --chat out"),
+        "{err}"
+    );
     let (_, _, err) = run("arenite", &["generate", &out, "--prompt", "Once", "--tokens", "500"]);
     assert!(err.contains("the context of 48 is full"), "{err}");
     let (_, text, err) = run(
