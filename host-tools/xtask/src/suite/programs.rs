@@ -108,7 +108,7 @@ fn files(program: Program) -> Result<Vec<Program>> {
 /// go by turns count the runs that have their program.
 const BY_TURNS: [&[&str]; 4] = [
     &["new", "python", "camera", "embedded"],
-    &["installed", "tasks", "panics", "serial"],
+    &["installed", "tasks", "panics", "serial", "self_test_boards"],
     &["signed_boards", "include", "matrix", "places"],
     &["compiled", "c", "learner", "slots_killed", "arena_boards"],
 ];
