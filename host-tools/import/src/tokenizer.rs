@@ -134,9 +134,8 @@ impl Vocabulary {
     }
 }
 
-/// Checks that there are as many pieces as a network has tokens, no more than a section holds, and bytes of each.
-fn check(pieces: &[&[u8]], tokens: usize) -> Result<()> {
-    let count = pieces.len();
+/// Checks that there are as many pieces as a network has tokens, no more than a section holds.
+pub(crate) fn check_count(count: usize, tokens: usize) -> Result<()> {
     if count != tokens {
         return Err(Error::input(format!("the tokenizer has {count} pieces"))
             .expected(format!("{tokens}, as the network has tokens"))
@@ -147,6 +146,12 @@ fn check(pieces: &[&[u8]], tokens: usize) -> Result<()> {
             Error::unsupported(format!("a tokenizer of {count} pieces")).expected(format!("at most {MOST_PIECES}"))
         );
     }
+    Ok(())
+}
+
+/// Checks the number of pieces, and that each has bytes.
+fn check(pieces: &[&[u8]], tokens: usize) -> Result<()> {
+    check_count(pieces.len(), tokens)?;
     match pieces.iter().position(|piece| piece.is_empty()) {
         Some(number) => {
             Err(Error::input(format!("piece {number} of the tokenizer has no bytes")).expected("at least one"))

@@ -17,6 +17,7 @@ use serde::Serialize;
 use self::comparison::{Comparison, Layer};
 use self::shadow::Shadow;
 use super::machine::{Machine, ready, warn};
+use super::opened::with_state;
 use super::program::{Verdict, print_json};
 use super::progress::Shown;
 use super::run::{Arrays, assign, read_inputs};
@@ -53,10 +54,13 @@ pub(super) struct Args {
     /// The wall time that a board gets.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     timeout: u64,
-    /// Compares one step of training instead, from the parameters that the model was packed with: layers, loss, and the gradient of each trained parameter,
-    /// by its name as `arenite train --keep-gradients` writes it. The reference holds labels beside the inputs.
+    /// Compares one step of training instead, from the parameters that the model was packed with (or those of --state): layers, loss, and the gradient of
+    /// each trained parameter, by its name as `arenite train --keep-gradients` writes it. The reference holds labels beside the inputs.
     #[arg(long, conflicts_with_all = ["float", "inputs", "input"])]
     train: bool,
+    /// A saved state (`arenite train --state-out`) in place of the one that the model begins with: of trained parameters, with --train their gradients.
+    #[arg(long, value_name = "FILE", conflicts_with = "float")]
+    state: Option<PathBuf>,
     /// The float model that an int8 one was made of: compares the noise of each layer instead.
     #[arg(long, value_name = "F32", requires = "inputs", conflicts_with_all = ["reference", "input"])]
     float: Option<PathBuf>,
@@ -111,7 +115,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
 }
 
 fn compared(args: &Args) -> Result<Report> {
-    let whole = ModelFile::open(&args.model)?;
+    let whole = with_state(ModelFile::open(&args.model)?, args.state.as_deref())?;
     if args.train {
         training::refuse_board(args.on)?;
     }
@@ -371,6 +375,7 @@ mod tests {
             json: false,
             timeout: 60,
             train: false,
+            state: None,
             float: None,
             inputs: None,
         };

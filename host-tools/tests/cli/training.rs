@@ -315,3 +315,49 @@ fn a_step_of_training_is_compared_with_pytorchs() {
     ];
     assert!(refused(run(ARENITE, &paths), 1).contains("no steps of training"));
 }
+
+/// From a saved state the gradients are those that training keeps from there on, and not those of the model's own parameters.
+#[test]
+fn a_step_from_a_saved_state_is_compared() {
+    let learner = Learner::new(|text| text);
+    let path = |name: &str| learner.bench.path(name);
+    let words = |name: &str| path(name).display().to_string();
+    done(learner.train(&path("trained"), &["--rate=0.05", "--steps=5"]));
+    let (state, kept) = (words("trained"), words("kept.npz"));
+    let once = ["--rate=0.05", "--steps=1", "--state", &state, "--keep-gradients", &kept];
+    done(learner.train(&path("after"), &once));
+    let mut archive = NpzReader::new(std::fs::File::open(&kept).expect("gradients")).expect("an archive");
+    let reference = words("reference.npz");
+    let mut npz = NpzWriter::new(std::fs::File::create(&reference).expect("creates"));
+    for name in archive.names().expect("names") {
+        let gradient: ArrayD<f32> = archive.by_name(&name).expect("a gradient");
+        npz.add_array(name, &gradient).expect("a gradient");
+    }
+    let images: ArrayD<f32> = read_npy(&learner.images).expect("images");
+    let labels: ArrayD<i64> = read_npy(&learner.labels).expect("labels");
+    npz.add_array("image", &images.slice_axis(Axis(0), (0..1).into()))
+        .expect("an image");
+    npz.add_array("labels", &labels.slice_axis(Axis(0), (0..1).into()))
+        .expect("a label");
+    npz.finish().expect("written");
+    let model = learner.model.display().to_string();
+    let compared = |rest: &[&str]| {
+        let all = [
+            &["diff", &model, &reference, "--train", "--tolerance=0", "--json"],
+            rest,
+        ]
+        .concat();
+        run(ARENITE, &all)
+    };
+    let report = json(&done(compared(&["--state", &state])));
+    assert_eq!(
+        (report["compared"].as_u64(), &report["first_difference"]),
+        (Some(10), &serde_json::Value::Null)
+    );
+    let own = compared(&[]);
+    assert_eq!(own.status.code(), Some(1));
+    let told = String::from_utf8(own.stdout).expect("UTF-8");
+    assert!(json(&told)["first_difference"]["name"].is_string(), "{told}");
+    let other = words("x.npy");
+    assert!(refused(compared(&["--state", &other]), 1).contains("x.npy"));
+}

@@ -2,14 +2,11 @@
 
 use std::collections::HashMap;
 
-use arenite::text::Tokenizer;
-use arenite::text::layout::MOST_PIECES;
-
 use super::file::File;
 use crate::error::{Error, Result};
 use crate::tokenizer::chat;
 use crate::tokenizer::merges::{Merges, bytes_of, pairs};
-use crate::tokenizer::{Piece, Vocabulary};
+use crate::tokenizer::{Piece, Vocabulary, check_count};
 
 /// Types of tokens, as the file numbers them.
 const NORMAL: i64 = 1;
@@ -140,49 +137,15 @@ fn merged(file: &File<'_>, network: usize) -> Result<Read> {
         return Ok(Read::none(told.to_owned()));
     }
     let tokens = written(file)?;
-    let types = file.integers("tokenizer.ggml.token_type")?.unwrap_or_default();
-    if tokens.len() != network || tokens.len() > MOST_PIECES {
-        // The section says so.
-        let pieces = vec![vec![0]; tokens.len()];
-        return Merges {
-            pieces,
-            ..Merges::default()
-        }
-        .section(network)
-        .map(|_| Read::default());
-    }
-    let kind = |token: usize| types.get(token).copied().unwrap_or(NORMAL);
-    let mut numbers = HashMap::new();
-    let mut read = Merges {
-        digits,
-        ..Merges::default()
-    };
-    for (token, text) in tokens.iter().enumerate() {
-        let number = token as u16;
-        if kind(token) == NORMAL {
-            numbers.entry(*text).or_insert(number);
-        }
-        if [CONTROL, UNUSED].contains(&kind(token)) {
-            read.silent.push(number);
-        }
-        let as_bytes = std::str::from_utf8(text).ok().and_then(bytes_of);
-        read.pieces.push(match as_bytes {
-            Some(bytes) if kind(token) == NORMAL => bytes,
-            _ if kind(token) != NORMAL => text.to_vec(),
-            _ => {
-                return Err(Error::input(format!("token {token} is `{}`", text.escape_ascii()))
-                    .expected("characters that stand for bytes, as GPT-2's vocabulary has them"));
-            }
-        });
-    }
-    const MERGES: &str = "tokenizer.ggml.merges";
-    let lines = file.texts(MERGES)?.ok_or_else(|| missing(MERGES))?;
-    read.pairs = pairs(&lines, &numbers)?;
-    let marked = |key: &str| named(file, key, tokens.len());
-    let begin = marked("bos_token_id")?;
-    read.end = marked("eos_token_id")?;
-    read.begin = begin.filter(|_| matches!(file.flag("tokenizer.ggml.add_bos_token"), Ok(Some(true))));
-    file.flag("tokenizer.ggml.add_bos_token")?;
+    check_count(tokens.len(), network)?;
+    let mut read = merges(file, &tokens)?;
+    read.digits = digits;
+    let (begin, end) = (
+        named(file, "bos_token_id", tokens.len())?,
+        named(file, "eos_token_id", tokens.len())?,
+    );
+    let begins = file.flag("tokenizer.ggml.add_bos_token")? == Some(true);
+    (read.begin, read.end) = (begin.filter(|_| begins), end);
     let section = read.section(network)?;
     let Some(template) = file.text(TEMPLATE)? else {
         return Ok(Read { section, warning: None });
@@ -191,19 +154,10 @@ fn merged(file: &File<'_>, network: usize) -> Result<Read> {
         let text = token.and_then(|token| tokens.get(token as usize));
         text.map_or(String::new(), |text| String::from_utf8_lossy(text).into_owned())
     };
-    let around = chat::around(template, &text(begin), &text(read.end)).and_then(|around| {
-        let plain = Tokenizer::new(&section).map_err(|error| error.to_string())?;
-        let [front, behind] = around.each_ref().map(|text| read.talked(&plain, text));
-        Ok([front?, behind?])
-    });
+    let around = chat::around(template, &text(begin), &text(end)).and_then(|around| read.around(&section, &around));
     match around {
-        Ok([mut front, behind]) => {
-            let missing = read
-                .begin
-                .map(|token| token as u16)
-                .filter(|token| front.first() != Some(token));
-            front.splice(..0, missing);
-            read.around = [front, behind];
+        Ok(around) => {
+            read.around = around;
             Ok(Read {
                 section: read.section(network)?,
                 warning: None,
@@ -216,6 +170,30 @@ fn merged(file: &File<'_>, network: usize) -> Result<Read> {
             )),
         }),
     }
+}
+
+/// The pieces of these tokens and the pairs that are joined.
+fn merges(file: &File<'_>, tokens: &[&[u8]]) -> Result<Merges> {
+    let types = file.integers("tokenizer.ggml.token_type")?.unwrap_or_default();
+    let (mut numbers, mut read) = (HashMap::new(), Merges::default());
+    for (number, text) in (0_u16..).zip(tokens) {
+        let kind = types.get(usize::from(number)).copied().unwrap_or(NORMAL);
+        if kind != NORMAL {
+            read.pieces.push(text.to_vec());
+            read.silent.extend([CONTROL, UNUSED].contains(&kind).then_some(number));
+            continue;
+        }
+        let bytes = std::str::from_utf8(text).ok().and_then(bytes_of);
+        read.pieces.push(bytes.ok_or_else(|| {
+            Error::input(format!("token {number} is `{}`", text.escape_ascii()))
+                .expected("characters that stand for bytes, as GPT-2's vocabulary has them")
+        })?);
+        numbers.entry(*text).or_insert(number);
+    }
+    const MERGES: &str = "tokenizer.ggml.merges";
+    let lines = file.texts(MERGES)?.ok_or_else(|| missing(MERGES))?;
+    read.pairs = pairs(&lines, &numbers)?;
+    Ok(read)
 }
 
 /// Spaces are written as a character of their own (U+2581).

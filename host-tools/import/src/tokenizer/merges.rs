@@ -73,11 +73,21 @@ impl Merges {
         checked(out)
     }
 
-    /// The tokens of a template's text, in which tokens that are no text stand by their names; `plain` is this tokenizer.
+    /// The tokens of a template's texts in front of a turn and behind it; `plain` is the section without them. A token that begins texts stands first.
     ///
     /// # Errors
     /// Text that has no tokens.
-    pub(crate) fn talked(&self, plain: &Tokenizer<'_>, text: &str) -> std::result::Result<Vec<u16>, String> {
+    pub(crate) fn around(&self, plain: &[u8], texts: &[String; 2]) -> std::result::Result<[Vec<u16>; 2], String> {
+        let plain = Tokenizer::new(plain).map_err(|error| error.to_string())?;
+        let [front, behind] = texts.each_ref().map(|text| self.talked(&plain, text));
+        let (mut front, behind) = (front?, behind?);
+        let begin = self.begin.map(|token| token as u16);
+        front.splice(..0, begin.filter(|token| front.first() != Some(token)));
+        Ok([front, behind])
+    }
+
+    /// The tokens of a text in which tokens that are no text stand by their names.
+    fn talked(&self, plain: &Tokenizer<'_>, text: &str) -> std::result::Result<Vec<u16>, String> {
         let (mut tokens, mut rest) = (Vec::new(), text.as_bytes());
         while !rest.is_empty() {
             // The longest of those that stand first.
