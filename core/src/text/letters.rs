@@ -1,4 +1,4 @@
-//! Letters, as regular expressions have them (`\\p{L}`).
+//! Letters, as regular expressions have them (`\p{L}`).
 
 /// Whether a character is a letter: Unicode's general categories Lu, Ll, Lt, Lm and Lo. The standard library knows what is alphabetic, which marks and numbers
 /// written as letters are too.

@@ -9,6 +9,9 @@ const TURN: &str = "ARENITE-TURN-OF-THE-USER";
 /// Instructions that a template may take: those of models take some hundred.
 const FUEL: u64 = 100_000;
 
+/// Bytes of what a template writes, at most: joining a word takes the square of its length.
+const WRITTEN: usize = 4096;
+
 /// The texts in front of a user's first turn and behind it, up to where the model's answer begins; or why the template has none.
 pub(crate) fn around(template: &str, begin: &str, end: &str) -> Result<[String; 2], String> {
     let mut environment = Environment::new();
@@ -29,6 +32,9 @@ pub(crate) fn around(template: &str, begin: &str, end: &str) -> Result<[String; 
         },
     );
     let written = written.map_err(|error| error.to_string())?;
+    if written.len() > WRITTEN {
+        return Err(format!("it writes {} bytes, at most {WRITTEN} are kept", written.len()));
+    }
     match written.split_once(TURN) {
         Some((front, behind)) if !behind.contains(TURN) => Ok([front.to_owned(), behind.to_owned()]),
         Some(_) => Err("it has the user's turn more than once".into()),
@@ -56,5 +62,7 @@ mod tests {
         assert!(told("{{ messages[0].content }}{{ messages[0].content }}").contains("more than once"));
         assert!(told("{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}").contains("fuel"));
         assert!(told("{% for").contains("syntax"));
+        let long = told("{{ messages[0].content }}{% for a in range(5000) %}a{% endfor %}");
+        assert!(long.contains("it writes 5024 bytes, at most 4096"), "{long}");
     }
 }

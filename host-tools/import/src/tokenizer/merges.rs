@@ -8,6 +8,9 @@ use arenite::text::layout::{DIGITS, MERGES, MOST_PIECES};
 use super::{check, checked, ends, head, order};
 use crate::error::{Error, Result};
 
+/// Bytes of a name that is looked for in a template's text, at most.
+const LONGEST_NAME: usize = 256;
+
 /// The pieces of a vocabulary, the pairs that are joined, and the tokens that mean something else.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Merges {
@@ -88,22 +91,33 @@ impl Merges {
 
     /// The tokens of a text in which tokens that are no text stand by their names.
     fn talked(&self, plain: &Tokenizer<'_>, text: &str) -> std::result::Result<Vec<u16>, String> {
+        let names: HashMap<&[u8], u16> = self
+            .silent
+            .iter()
+            .map(|&token| (&*self.pieces[usize::from(token)], token))
+            .collect();
+        // The longest first: one name may begin with another.
+        let mut lengths: Vec<usize> = names
+            .keys()
+            .map(|name| name.len())
+            .filter(|&len| len <= LONGEST_NAME)
+            .collect();
+        lengths.sort_unstable_by(|a, b| b.cmp(a));
+        lengths.dedup();
+        let named = |rest: &[u8]| {
+            let prefixes = lengths.iter().filter_map(|&len| rest.get(..len));
+            prefixes.filter_map(|name| Some((name.len(), *names.get(name)?))).next()
+        };
         let (mut tokens, mut rest) = (Vec::new(), text.as_bytes());
         while !rest.is_empty() {
-            // The longest of those that stand first.
-            let places = self.silent.iter().filter_map(|&token| {
-                let name = &self.pieces[usize::from(token)];
-                let at = rest.windows(name.len()).position(|bytes| bytes == name)?;
-                Some((at, std::cmp::Reverse(name.len()), token))
-            });
-            let next = places.min();
-            let before = &rest[..next.map_or(rest.len(), |(at, ..)| at)];
+            let next = (0..rest.len()).find_map(|at| Some((at, named(&rest[at..])?)));
+            let (before, behind) = rest.split_at(next.map_or(rest.len(), |(at, _)| at));
             let mut room = vec![0; before.len() + 1];
             let encoded = plain.encode(before, &mut room).map_err(|error| error.to_string())?;
             let begun = usize::from(self.begin.is_some());
             tokens.extend(encoded[begun..].iter().map(|&token| token as u16));
-            tokens.extend(next.map(|(.., token)| token));
-            rest = &rest[next.map_or(rest.len(), |(at, std::cmp::Reverse(len), _)| at + len)..];
+            tokens.extend(next.map(|(_, (_, token))| token));
+            rest = &behind[next.map_or(0, |(_, (len, _))| len)..];
         }
         Ok(tokens)
     }
