@@ -1,9 +1,15 @@
 //! `arenite diff`: every layer against a reference, and the first that differs.
 
 mod alone;
+mod blame;
 mod comparison;
+mod factors;
 mod float;
+mod float_text;
+mod models;
+mod options;
 mod shadow;
+mod stored;
 mod traced;
 mod training;
 
@@ -67,6 +73,9 @@ pub(super) struct Args {
     /// Sample inputs for that, .npz or .npy.
     #[arg(long, value_name = "X.npz", requires = "float")]
     inputs: Option<PathBuf>,
+    /// The words of the `pack` that made the int8 model, network and options: what may help is tried, each packed and compared on the inputs.
+    #[arg(long, value_name = "'NETWORK OPTIONS'", requires = "float")]
+    packed_by: Option<String>,
 }
 
 impl Args {
@@ -94,11 +103,14 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<Verdict> {
     if let (Some(float), Some(inputs)) = (&args.float, &args.inputs) {
-        let report = float::compared(&args.model, float, inputs)?;
+        let mut report = float::compared(&args.model, float, inputs)?;
+        if let Some(words) = &args.packed_by {
+            report.options = Some(options::tried(words, &report.worst, &float::Answers { float, inputs })?);
+        }
         if args.json {
             print_json(&report)?
         } else {
-            print_out(&float::text(&report))?
+            print_out(&float_text::text(&report))?
         }
         return Ok(Verdict::Good);
     }
@@ -378,6 +390,7 @@ mod tests {
             state: None,
             float: None,
             inputs: None,
+            packed_by: None,
         };
         compared(&args).expect("compares")
     }

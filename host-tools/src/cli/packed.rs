@@ -77,6 +77,18 @@ fn figures(summary: &Summary, output: &Path) -> String {
             "  quantised  on {} samples{snr}; of the activations {left}\n",
             report.samples
         );
+        if let Some(estimate) = &report.estimate {
+            text += &format!(
+                "    {:.1} dB expected on others, ± {:.1}\n",
+                estimate.snr_db, estimate.spread_db
+            );
+        }
+        if report.int16_inside > 0 {
+            text += &format!(
+                "    {} steps of normalisations are of int16: the answers are nearer so\n",
+                report.int16_inside
+            );
+        }
         for point in &report.front {
             let layers: Vec<String> = point
                 .layers

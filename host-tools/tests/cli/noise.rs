@@ -55,7 +55,11 @@ fn the_noise_of_each_layer_of_an_int8_model_is_told_beside_the_float_one() {
     );
     assert!(report["weak"].as_array().is_some_and(Vec::is_empty), "{report}");
     let shares: f64 = layers.iter().filter_map(|layer| layer["share"].as_f64()).sum();
-    assert!((shares - 1.0).abs() < 1e-6 && report["samples"] == 360, "{report}");
+    let of_inputs = report["inputs_share"].as_f64().expect("a share");
+    assert!(
+        (shares + of_inputs - 1.0).abs() < 1e-6 && report["samples"] == 360,
+        "{report}"
+    );
     assert_eq!(report["snr_db"], layers[2]["snr_db"]);
     // Without what all answers share, which the noise is still far below; those of another digit are not.
     assert_eq!(report["deviations_db"], layers[2]["deviations_db"]);
@@ -64,7 +68,7 @@ fn the_noise_of_each_layer_of_an_int8_model_is_told_beside_the_float_one() {
     assert!((25.0..70.0).contains(&deviations) && another < 3.0, "{report}");
     let text = compare(&[]);
     assert!(
-        text.contains("on 360 samples") && text.contains("of the noise: "),
+        text.contains("on 360 samples") && text.contains("of the noise of the answers, "),
         "{text}"
     );
     assert!(
@@ -141,51 +145,161 @@ fn layers_by_themselves_are_fed_in_the_layout_of_their_memory() {
     );
 }
 
-/// Between equalised layers channels have other sizes than the float model's: what they differ by is no noise, and no layer is to blame for it.
+/// Between equalised layers channels have other sizes than the float model's: they are compared in its own.
 #[test]
-fn layers_of_an_equalised_network_are_not_judged() {
+fn layers_of_an_equalised_network_are_compared_in_the_float_models_sizes() {
     let bench = Bench::new();
     let (float, int8) = (bench.packed("digits"), bench.path("digits.int8"));
     let images = crate::common::digits("test_images.npy");
-    let mut pack = Command::new(PACK);
-    pack.arg(crate::common::digits("digits.trace.json"))
-        .args(["--dtype", "int8", "--json", "--calibrate"])
-        .arg(&images)
-        .arg("-o")
-        .arg(&int8);
-    let packed = json(&done(pack.output().expect("it starts")));
+    let packed = json(&int8_of("digits.trace.json", &int8, &["--json"]));
     let pairs = packed["quantization"]["equalised"].as_u64().expect("a count");
     assert!(pairs > 1, "the search takes the equalised network: {packed}");
-    let compare = |more: &[&str]| {
+    let words = |more: &[&str]| {
         let mut diff = Command::new(ARENITE);
         diff.arg("diff").arg(&int8).arg("--float").arg(&float);
         diff.arg("--inputs").arg(&images).args(more);
         done(diff.output().expect("it starts"))
     };
-    let report = json(&compare(&["--json"]));
-    let reason = report["not_judged"].as_str().expect("a reason");
-    assert!(
-        reason.contains(&format!(
-            "cannot be judged: packing equalised channels between {pairs} pairs"
-        )),
-        "{reason}"
+    let report = json(&words(&["--json"]));
+    assert_eq!(report["equalised"], pairs);
+    let layers = report["layers"].as_array().expect("layers");
+    assert!(layers.len() > 6, "{report}");
+    for layer in layers {
+        // In its own sizes an equalised layer would be some dB from the float model's.
+        let snr = layer["snr_db"].as_f64().expect("noise");
+        assert!(snr > 28.0, "{layer}");
+        assert!(layer["alone_db"].as_f64().is_none_or(|alone| alone > 30.0), "{layer}");
+    }
+    let shares: f64 = layers.iter().filter_map(|layer| layer["share"].as_f64()).sum();
+    let of_inputs = report["inputs_share"].as_f64().expect("a share");
+    assert!((shares + of_inputs - 1.0).abs() < 1e-6, "{report}");
+    let text = words(&[]);
+    assert!(text.contains("they are compared in the float model's sizes"), "{text}");
+}
+
+/// Each layer's weights disturbed in turn: the layer is the first that is named.
+#[test]
+fn a_layer_whose_weights_are_damaged_is_named_first() {
+    let bench = Bench::new();
+    for network in ["digits", "residual"] {
+        let float = bench.packed(network);
+        let parameters = std::fs::read(crate::common::digits(&format!("{network}.safetensors"))).expect("read");
+        let held = safetensors::SafeTensors::deserialize(&parameters).expect("parameters");
+        let trace = std::fs::read(crate::common::digits(&format!("{network}.trace.json"))).expect("read");
+        let mut layers: serde_json::Value = serde_json::from_slice(&trace).expect("a trace");
+        // The trace states its answers, which the damaged network does not give.
+        layers.as_object_mut().expect("an object").remove("samples");
+        let (mut right, mut total) = (0, 0);
+        for operator in layers["ops"].as_array().expect("operators") {
+            let weights = operator["inputs"][1].as_str().unwrap_or_default();
+            let Ok(tensor) = held.tensor(weights) else { continue };
+            if tensor.shape().len() < 2 {
+                continue;
+            }
+            let values: Vec<f32> = tensor
+                .data()
+                .as_chunks()
+                .0
+                .iter()
+                .map(|&word| f32::from_le_bytes(word))
+                .collect();
+            let size = (values.iter().map(|v| v * v).sum::<f32>() / values.len() as f32).sqrt();
+            let from = tensor.data().as_ptr() as usize - parameters.as_ptr() as usize;
+            let mut damaged = parameters.clone();
+            for (at, value) in values.iter().enumerate() {
+                let other = value + 0.3 * size * ((at * 37 % 23) as f32 / 11.0 - 1.0);
+                damaged[from + 4 * at..][..4].copy_from_slice(&other.to_le_bytes());
+            }
+            std::fs::write(bench.path(&format!("{network}.safetensors")), damaged).expect("written");
+            std::fs::write(bench.path("damaged.trace.json"), layers.to_string()).expect("written");
+            let int8 = bench.path("damaged.int8");
+            let mut pack = Command::new(PACK);
+            pack.arg(bench.path("damaged.trace.json"))
+                .args(["--dtype", "int8", "--calibrate"]);
+            pack.arg(crate::common::digits("test_images.npy")).arg("-o").arg(&int8);
+            done(pack.output().expect("it starts"));
+            let mut diff = Command::new(ARENITE);
+            diff.arg("diff").arg(&int8).arg("--float").arg(&float).arg("--json");
+            diff.arg("--inputs").arg(crate::common::digits("test_images.npy"));
+            let report = json(&done(diff.output().expect("it starts")));
+            total += 1;
+            let named = report["worst"][0]["layer"].as_str().unwrap_or_default();
+            right += usize::from(named == operator["name"]);
+        }
+        assert!(total >= 4 && right == total, "{network}: {right} of {total}");
+    }
+}
+
+#[test]
+fn what_may_help_is_tried() {
+    let bench = Bench::new();
+    let (float, int8) = (bench.packed("mlp"), bench.path("mlp.int8"));
+    int8_of("mlp.trace.json", &int8, &[]);
+    let images = crate::common::digits("test_images.npy");
+    let made = format!(
+        "pack '{}' --dtype int8 --calibrate '{}' -o elsewhere.bin",
+        crate::common::digits("mlp.trace.json").display(),
+        images.display()
     );
-    for list in ["layers", "worst", "weak"] {
-        assert!(report[list].as_array().is_some_and(Vec::is_empty), "{list}: {report}");
-    }
-    // The answers are the float model's own, whatever lies before them.
-    assert!(report["snr_db"].as_f64().is_some_and(|snr| snr > 25.0), "{report}");
-    assert!(report["another_db"].as_f64().is_some_and(|snr| snr < 3.0), "{report}");
-    let text = compare(&[]);
-    assert!(text.starts_with("answers: ") && text.contains(reason), "{text}");
-    for blame in [
-        "of the noise",
-        "by itself",
-        "--keep-f32",
-        "--optimise-rounding",
-        "relu",
-        "conv",
+    let diff = |words: &str, more: &[&str]| {
+        let mut diff = Command::new(ARENITE);
+        diff.arg("diff")
+            .arg(&int8)
+            .arg("--float")
+            .arg(&float)
+            .arg("--inputs")
+            .arg(&images);
+        diff.args(["--packed-by", words])
+            .args(more)
+            .output()
+            .expect("it starts")
+    };
+    let report = json(&done(diff(&made, &["--json"])));
+    let options = &report["options"];
+    assert_eq!(options["snr_db"], report["snr_db"], "{report}");
+    let tried = options["tried"].as_array().expect("options");
+    let of = |option: &str| {
+        tried
+            .iter()
+            .find(|tried| tried["option"] == option)
+            .unwrap_or_else(|| panic!("{report}"))
+    };
+    let wide = of("--dtype int16x8");
+    assert!(wide["gain_db"].as_f64().is_some_and(|gain| gain > 3.0), "{wide}");
+    assert!(
+        of("--optimise-rounding")["more_bytes"]
+            .as_i64()
+            .is_some_and(|more| more.abs() < 64),
+        "{report}"
+    );
+    let worst = report["worst"][0]["layer"].as_str().expect("a layer");
+    let kept = of(&format!("--keep-f32 {worst}"));
+    assert!(kept["more_bytes"].as_i64().is_some_and(|more| more > 0), "{kept}");
+    let gains: Vec<f64> = tried.iter().filter_map(|tried| tried["gain_db"].as_f64()).collect();
+    assert!(
+        gains.is_sorted_by(|a, b| a >= b) && gains.len() == tried.len(),
+        "{report}"
+    );
+    assert!(!std::path::Path::new("elsewhere.bin").exists(), "trials leave no file");
+    let text = done(diff(&made, &[]));
+    assert!(
+        text.contains("tried, beside ") && text.contains("--dtype int16x8: +"),
+        "{text}"
+    );
+    for (words, said) in [
+        ("net.onnx 'a", "a quotation mark has no other"),
+        ("pack -o m.bin", "there is no network"),
     ] {
-        assert!(!text.contains(blame), "{blame}: {text}");
+        let message = crate::common::refused(diff(words, &[]), 2);
+        assert!(message.contains(said), "{message}");
     }
+}
+
+/// What `pack` prints of an int8 network of the digits.
+fn int8_of(trace: &str, output: &std::path::Path, more: &[&str]) -> String {
+    let mut pack = Command::new(PACK);
+    pack.arg(crate::common::digits(trace))
+        .args(["--dtype", "int8", "--calibrate"]);
+    pack.arg(crate::common::digits("test_images.npy")).arg("-o").arg(output);
+    done(pack.args(more).output().expect("it starts"))
 }

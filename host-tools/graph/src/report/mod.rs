@@ -3,7 +3,7 @@
 mod quantization;
 mod summary;
 
-pub use quantization::{FrontPoint, LayerPrecision, Quantization, WeightOnlyReport};
+pub use quantization::{Estimate, FrontPoint, LayerPrecision, Quantization, WeightOnlyReport};
 pub use summary::{
     HandedOver, Most, Pieces, Point, PortSummary, RegionSummary, Removed, SharedLayers, Shares, Summary, Sums,
     TrainingReport, Winograd,

@@ -16,11 +16,17 @@ pub struct Quantization {
     pub snr_db: Option<f64>,
     /// The same where no sample judges ranges that it has calibrated itself, every weight at its nearest integer: what other inputs may expect.
     pub cross_snr_db: Option<f64>,
+    /// Estimate of the same on samples that nothing was chosen by; none of one sample, and where precision was chosen layer by layer. Files do not hold it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
     /// Activations with a scale by the way in which it was chosen.
     pub ranges: BTreeMap<String, usize>,
     /// Pairs of layers whose channels were brought to like sizes.
     #[serde(default)]
     pub equalised: usize,
+    /// Steps of normalisations, and sums that they normalise, whose activations are int16 in a network of int8.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub int16_inside: usize,
     /// Whether biases take up what rounded weights add on average.
     pub bias_corrected: bool,
     /// Whether weights are rounded for their layer's output.
@@ -51,6 +57,19 @@ pub struct Quantization {
     /// The networks that were measured and that no other beats in both size and noise, by rising size. Files do not hold them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub front: Vec<FrontPoint>,
+}
+
+/// Estimate of the quality on samples that no choice has seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Signal-to-noise ratio, in dB.
+    pub snr_db: f64,
+    /// What such samples may have less, or more, in dB.
+    pub spread_db: f64,
+    /// Samples that judged.
+    pub samples: usize,
+    /// Parts of the samples, of which each was judged by a network of the others.
+    pub folds: usize,
 }
 
 /// Number format of a layer, and the outputs' signal over noise, in dB, where nothing else of the network is rounded.
@@ -90,6 +109,7 @@ impl Quantization {
     /// Returns the part that a file holds: it lies in a device's flash.
     pub fn brief(&self) -> Self {
         Self {
+            estimate: None,
             never_left_range: Vec::new(),
             left_range: BTreeMap::new(),
             layers: BTreeMap::new(),

@@ -18,6 +18,7 @@ mod embedding;
 mod ethos_u;
 mod l2_norm;
 mod linear;
+mod linear_sums;
 mod locally_connected;
 mod loops;
 pub mod low_bit;

@@ -6,7 +6,6 @@ use std::convert::Infallible;
 use arenite::kernels::api::candidate::{Job, JobKind, Layout, PlainS8, PlainSvdf};
 use arenite::kernels::dsp::linear_s8;
 use arenite::kernels::packed::conv2d_s8_winograd;
-use arenite::kernels::primitives::add_s8_linear::form::linear_sum;
 use arenite::kernels::{mve, portable};
 use arenite::ops::conv2d::{Conv2dF32, Conv2dS8};
 use arenite::ops::elementwise_int::BinaryInt;
@@ -16,6 +15,7 @@ use arenite::ops::svdf::PackedSvdfS8;
 use arenite::{KernelId, Slot, Step, Target};
 
 use super::context::Cost;
+use super::linear_sums;
 use crate::error::{Error, Result};
 use crate::program::{Place, Program};
 
@@ -267,7 +267,7 @@ pub(super) fn binary_int(program: &Program, op: &BinaryInt<Place>) -> Result<Ste
     // Searched for once, and only where a kernel would run it.
     let mut linear = None;
     let state = |kind| match kind {
-        JobKind::LinearSumS8 => linear.get_or_insert_with(|| linear_sum(op)).map(Job::LinearSumS8),
+        JobKind::LinearSumS8 => linear.get_or_insert_with(|| linear_sums::of(op)).map(Job::LinearSumS8),
         JobKind::BinaryInt => Some(Job::BinaryInt(op.clone())),
         _ => None,
     };
@@ -280,7 +280,7 @@ pub(super) fn binary_int(program: &Program, op: &BinaryInt<Place>) -> Result<Ste
 /// Whether `op` has a linear form and `program` a kernel for it.
 pub(super) fn has_linear_sum(program: &Program, op: &BinaryInt<Place>) -> bool {
     let is_for_sums = |kernel: KernelId| kernel.job() == Some(JobKind::LinearSumS8);
-    candidates(program, false).any(is_for_sums) && linear_sum(op).is_some()
+    candidates(program, false).any(is_for_sums) && linear_sums::of(op).is_some()
 }
 
 #[cfg(test)]

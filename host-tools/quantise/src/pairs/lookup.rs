@@ -24,11 +24,11 @@ pub(super) fn functions(graph: &Graph, links: &Links, weights: &Weights, end: us
 }
 
 /// The operator that looks up what a function gives, of an operand and a result of these scales.
-pub(super) fn lookup(name: &'static str, function: &Composite, from: &Quant, to: &Quant) -> Op {
+pub(crate) fn lookup(name: &'static str, function: &dyn Fn(f32) -> f32, from: &Quant, to: &Quant) -> Op {
     let (scale, zero) = (to.scale[0], to.zero_point[0]);
     let mut table = Box::new([0; 256]);
     for q in i8::MIN..=i8::MAX {
-        let real = function.apply(dequantize(q.into(), from.scale[0], from.zero_point[0]));
+        let real = function(dequantize(q.into(), from.scale[0], from.zero_point[0]));
         // A NaN is stored as the zero point.
         let stored = ((real / scale).round_ties_even() as i32).saturating_add(zero);
         table[usize::from(q as u8)] = stored.clamp(-128, 127) as u8;

@@ -15,3 +15,4 @@ mod tests;
 
 pub use arrange::arrange;
 pub use fold::fold;
+pub(crate) use lookup::lookup;

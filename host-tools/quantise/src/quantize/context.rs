@@ -17,4 +17,10 @@ pub(super) struct Context<'a> {
     pub(super) activations: Activations,
     pub(super) low_bits: Option<LowBits>,
     pub(super) float_ports: [bool; 2],
+    /// Whether the caller gives integers: an input has one scale then, whatever its columns are.
+    pub(super) integer_inputs: bool,
+    /// Whether normalisations may be of int16.
+    pub(super) widens: bool,
+    /// Multiply-accumulates that a search may take.
+    pub(super) spend: u64,
 }

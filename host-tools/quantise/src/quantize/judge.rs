@@ -36,22 +36,44 @@ struct Fold {
     answers: BTreeMap<TensorId, Vec<Vec<f32>>>,
 }
 
-/// Signal and noise of each answer, in squares.
-pub(super) type Squares = BTreeMap<TensorId, [f64; 2]>;
+/// Signal and noise of each answer, in squares, by sample.
+pub(super) type Squares = BTreeMap<TensorId, Vec<[f64; 2]>>;
+
+/// A sample whose answers have so many times the median's signal counts as one that has no more: what is broken decides nothing.
+const BROKEN: f64 = 100.0;
+
+/// Noise over the signal of all samples together, by sample; of all answers.
+pub(super) fn of_each(squares: &Squares) -> Vec<f64> {
+    let count = squares.values().map(Vec::len).max().unwrap_or(0);
+    let mut all = vec![0.0; count];
+    for answer in squares.values() {
+        let mut signals: Vec<f64> = answer.iter().map(|&[signal, _]| signal).collect();
+        signals.sort_unstable_by(f64::total_cmp);
+        let most = signals.get(signals.len() / 2).map_or(0.0, |median| median * BROKEN);
+        let weight = |signal: f64| {
+            if signal > most && most > 0.0 {
+                most / signal
+            } else {
+                1.0
+            }
+        };
+        let signal: f64 = answer.iter().map(|&[signal, _]| signal * weight(signal)).sum();
+        for (noise_of_sample, &[own, noise]) in all.iter_mut().zip(answer) {
+            *noise_of_sample += noise * weight(own) / signal.max(f64::MIN_POSITIVE);
+        }
+    }
+    all
+}
 
 /// Noise over signal, over all answers.
 pub(super) fn noise(squares: &Squares) -> f64 {
-    squares
-        .values()
-        .map(|[signal, noise]| noise / signal.max(f64::MIN_POSITIVE))
-        .sum()
+    of_each(squares).iter().sum()
 }
 
-/// Adds squares.
+/// Adds those of other samples.
 pub(super) fn add(to: &mut Squares, squares: Squares) {
-    for (id, [signal, noise]) in squares {
-        let sum = to.entry(id).or_default();
-        (sum[0], sum[1]) = (sum[0] + signal, sum[1] + noise);
+    for (id, each) in squares {
+        to.entry(id).or_default().extend(each);
     }
 }
 
@@ -143,11 +165,11 @@ impl Judge {
                 let Some(answer) = fold.answers.get(&id).and_then(|all| all.get(seen.sample)) else {
                     return Ok(());
                 };
-                let [signal, noise] = sums.entry(id).or_default();
+                let [mut signal, mut noise] = [0.0; 2];
                 let mut add = |(expected, found): (f32, f32)| {
                     let (expected, found) = (f64::from(expected), f64::from(found));
-                    *signal += expected * expected;
-                    *noise += (expected - found) * (expected - found);
+                    signal += expected * expected;
+                    noise += (expected - found) * (expected - found);
                 };
                 match Activations::of(graph.tensor(seen.tensor)) {
                     Some((activations, quant)) => {
@@ -158,6 +180,7 @@ impl Judge {
                     }
                     None => answer.iter().copied().zip(floats(seen.bytes)).for_each(&mut add),
                 }
+                sums.entry(id).or_default().push([signal, noise]);
                 Ok(())
             },
             &mut |_| {},
@@ -176,4 +199,26 @@ pub(super) fn decibels(noise: f64) -> Option<f64> {
     let ratio = -10.0 * noise.log10();
     // A thousandth of a dB is more than anybody reads.
     ratio.is_finite().then(|| (ratio * 1e3).round() / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_broken_sample_decides_nothing() {
+        let of = |broken: [f64; 2]| {
+            let mut all = vec![[1.0, 0.01]; 30];
+            all[7] = broken;
+            Squares::from([(TensorId(3), all)])
+        };
+        let healthy = noise(&of([1.0, 0.01]));
+        assert!((healthy - 0.01).abs() < 1e-9, "{healthy}");
+        // Its signal and noise count as those of a sample a hundred times the median.
+        let broken = of([1e8, 1e7]);
+        assert!((noise(&broken) - (29.0 * 0.01 + 10.0) / 129.0).abs() < 1e-9);
+        assert_eq!(of_each(&broken).len(), 30);
+        // A value that left its range is noise as any other.
+        assert!(noise(&of([1.0, 0.5])) > 2.0 * healthy);
+    }
 }

@@ -5,9 +5,11 @@
 //! their scales, `parameters` stores weights and biases, and `rewrite` makes the graph of integers.
 
 mod activations;
+mod calibrated;
 mod columns;
 mod context;
 mod equalise;
+mod estimate;
 mod evaluate;
 mod form;
 mod grid;
@@ -18,6 +20,7 @@ mod mixed;
 mod moments;
 mod names;
 mod network;
+mod norms;
 mod parameters;
 mod parts;
 pub mod ports;
@@ -35,34 +38,26 @@ use std::path::PathBuf;
 use arenite::{DType, Port};
 
 pub use self::activations::Activations;
+use self::calibrated::Calibrated;
 use self::context::Context;
-use self::equalise::Extent;
 use self::evaluate::Evaluator;
 pub(crate) use self::form::{Form, activations, on_int8};
 use self::form::{concerns, is_real};
 pub use self::grid::Grid;
-use self::groups::Groups;
-use self::judge::Judge;
 pub use self::mixed::Aims;
 use self::mixed::Level;
-use self::network::Network;
-use self::ranges::Ranges;
 use self::rewrite::Plan;
 pub(crate) use self::rewrite::conversion;
 use self::search::{Found, Refined};
-use self::statistics::Parts;
 pub use self::weight_only::WeightOnly;
 pub use self::weight_only::{keep_bytes, run as store_weights};
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{Graph, LowBits, Node, Op, TensorId, TensorKind, facts};
+use crate::graph::{Graph, LowBits, Node, Op, TensorId, TensorKind};
 use crate::memory::lifetimes;
 use crate::report::Quantization;
 use crate::samples;
 use crate::weights::Weights;
 pub use names::AUTO;
-
-/// The samples are cut into at most so many folds, of which each judges ranges from the others.
-const FOLDS: usize = 4;
 
 /// Request of a quantisation.
 #[derive(Debug, Clone, Default)]
@@ -156,28 +151,14 @@ pub fn run(
         activations: request.activations,
         low_bits: request.low_bits,
         float_ports: request.float_ports,
+        integer_inputs: request.integer_inputs,
+        widens: request.mixed.is_none(),
+        spend: search::MACS,
     };
-    let mut best = Calibrated::of(graph.clone(), 0, &plain, progress)?;
-    let mut start = search::uniform(&best.network(&plain), &best.judge)?;
-    let affordable = search::affordable(&best.network(&plain), &best.judge);
-    let mut own = None;
-    if affordable && !request.integer_inputs && request.grid.is_none() {
-        own = columns::run(graph, &plain)?;
-    }
-    if let Some(columns) = &own {
-        let context = columns.context(plain);
-        let other = Calibrated::of(columns.graph.clone(), 0, &context, progress)?;
-        let found = search::uniform(&other.network(&context), &other.judge)?;
-        if found.crossed < start.crossed * columns::enough(request.float_ports) {
-            (best, start) = (other, found);
-        } else {
-            own = None;
-        }
-    }
-    let (context, base) = match &own {
-        Some(columns) => (columns.context(plain), &columns.graph),
-        None => (plain, graph),
-    };
+    let chosen = calibrated::choose(graph, &plain, progress)?;
+    let (best, own) = (&chosen.best, &chosen.own);
+    let context = &chosen.context(plain);
+    let base = own.as_ref().map_or(graph, |columns| &columns.graph);
     let integers = suspects::Integers {
         activations: request.activations,
         kept: &kept,
@@ -190,39 +171,26 @@ pub fn run(
     if let Some(columns) = own.as_ref().filter(|_| !request.float_ports[0]) {
         warnings.push(columns.told());
     }
-    if affordable {
-        for extent in [Extent::Depthwise, Extent::All] {
-            let equal = equalise::run(base, weights, context.kept, extent, &samples, threads)?;
-            let Some((equal, pairs)) = equal else { continue };
-            let other = Calibrated::of(equal, pairs, &context, progress)?;
-            let found = search::uniform(&other.network(&context), &other.judge)?;
-            if found.crossed < start.crossed {
-                (best, start) = (other, found);
-            }
-        }
-    }
     warnings.extend(best.ranges.zero.iter().map(|name| {
         let [low, high] = request.activations.ends();
         format!("`{name}` is zero for every sample: its scale is 1, and other values will be cut to {low} to {high}")
     }));
-    let network = best.network(&context);
-    let found = search::run(&network, &best.judge, start, &mut |done, all| {
-        progress("choosing ranges", done, all)
-    })?;
+    let network = best.network(context);
+    let found = &chosen.found;
     let optimise = request.optimise_rounding;
     let outcome = Outcome {
         request,
         float: base,
         kept: kept_names(graph, &kept),
-        best: &best,
-        found: &found,
-        context: &context,
+        best,
+        found,
+        context,
     };
     let (quantized, report) = match request.mixed {
         None => {
             let mut refining = |done, all| progress("refining weights", done, all);
-            let plain = network.plan(&found.choice, None)?;
-            let (plan, refined) = search::refine(&network, &best.judge, &samples, optimise, plain, &mut refining)?;
+            let nearest = network.plan(&found.choice, None)?;
+            let (plan, refined) = search::refine(&network, &best.judge, &samples, optimise, nearest, &mut refining)?;
             if optimise && !refined.rounding_optimised {
                 warnings.push(
                     "--optimise-rounding brings the answers no nearer on these samples: weights are at their nearest"
@@ -234,7 +202,8 @@ pub fn run(
                 let message = format!("--weight-bits {}: no layer's weights would take less", bits.bits);
                 return Err(Error::unsupported(message).help("leave it out, or pass a larger --group"));
             }
-            let report = outcome.report(&quantized, &refined, None);
+            let mut report = outcome.report(&quantized, &refined, None);
+            report.estimate = estimate::run(graph, &plain, optimise, progress)?;
             (quantized, report)
         }
         Some(aims) => {
@@ -242,7 +211,7 @@ pub fn run(
                 let quantized = outcome.graph(plan)?;
                 file_bytes(&quantized, &outcome.report(&quantized, refined, Some(levels)))
             };
-            let from = (&context, &best.parts);
+            let from = (context, &best.parts);
             let chosen = mixed::choose(&network, from, &found.choice, aims, optimise, &bytes, progress)?;
             let quantized = outcome.graph(&chosen.measured.plan)?;
             let (refined, levels) = (&chosen.measured.refined, &chosen.measured.levels);
@@ -294,11 +263,15 @@ impl Outcome<'_> {
         let mut report = Quantization {
             samples: self.context.samples.len(),
             snr_db: judge::decibels(refined.noise),
-            cross_snr_db: judge::decibels(found.crossed).filter(|_| best.judge.folds() > 1 && levels.is_none()),
+            cross_snr_db: judge::decibels(found.noise()).filter(|_| best.judge.folds() > 1 && levels.is_none()),
             bias_corrected: refined.bias_corrected,
             rounding_optimised: refined.rounding_optimised,
             equalised: best.equalised,
             kept_f32: self.kept.clone(),
+            int16_inside: best
+                .wide
+                .as_ref()
+                .map_or(0, |wide| wide.nodes.iter().filter(|own| **own).count()),
             weight_bits: four.map(|bits| bits.bits),
             group: four.and_then(|bits| bits.group),
             low_bit_layers: quantized.low_bits.len(),
@@ -309,72 +282,6 @@ impl Outcome<'_> {
         let choice = &found.choice;
         best.ranges.tell(self.float, &best.groups, &values, choice, &mut report);
         report
-    }
-}
-
-/// A float graph with what the samples say of it.
-struct Calibrated {
-    graph: Graph,
-    /// Pairs of layers that were equalised.
-    equalised: usize,
-    groups: Groups,
-    parts: Parts,
-    ranges: Ranges,
-    judge: Judge,
-}
-
-impl Calibrated {
-    fn of(
-        graph: Graph,
-        equalised: usize,
-        context: &Context<'_>,
-        progress: &mut dyn FnMut(&str, u64, u64),
-    ) -> Result<Self> {
-        let &Context {
-            weights,
-            kept,
-            samples,
-            threads,
-            activations,
-            ..
-        } = context;
-        let groups = Groups::of(&graph, kept, activations);
-        let float = Evaluator::new(&graph, weights, threads, |id| is_real(&graph, id))?;
-        let all = 2 * samples.len() as u64;
-        let folds = FOLDS.min(evaluate::parts(samples).count());
-        let mut calibrating = |done: usize| progress("calibrating", done as u64, all);
-        let masked = masks::lines(&graph, weights)?;
-        let parts = statistics::collect(&float, &graph, (samples, &masked), &mut calibrating)?;
-        let ranges = Ranges::of(&graph, context, &groups, &parts, folds)?;
-        let judge = Judge::new(
-            &graph,
-            &float,
-            samples,
-            folds,
-            search::judges(facts::macs_of_a_run(&graph), folds),
-        )?;
-        Ok(Self {
-            graph,
-            equalised,
-            groups,
-            parts,
-            ranges,
-            judge,
-        })
-    }
-
-    fn network<'a>(&'a self, context: &Context<'a>) -> Network<'a> {
-        Network {
-            graph: &self.graph,
-            weights: context.weights,
-            kept: context.kept,
-            groups: &self.groups,
-            ranges: &self.ranges,
-            threads: context.threads,
-            activations: context.activations,
-            low_bits: context.low_bits,
-            float_ports: context.float_ports,
-        }
     }
 }
 

@@ -10,6 +10,7 @@ use super::form::{concerns, is_depthwise};
 use super::groups::Groups;
 use super::judge::{self, Judge, Squares};
 use super::moments::{self, Windows};
+use super::norms::Wide;
 use super::parameters::Layer;
 use super::ports;
 use super::range::Method;
@@ -46,6 +47,10 @@ pub(super) struct Network<'a> {
     pub(super) activations: Activations,
     pub(super) low_bits: Option<LowBits>,
     pub(super) float_ports: [bool; 2],
+    /// Normalisations in int16.
+    pub(super) wide: Option<&'a Wide>,
+    /// Multiply-accumulates that a search may take.
+    pub(super) spend: u64,
 }
 
 impl Network<'_> {
@@ -53,8 +58,14 @@ impl Network<'_> {
     pub(super) fn plan(&self, choice: &[Method], fold: Option<usize>) -> Result<Plan> {
         let quant = self.ranges.quant(self.graph, self.groups, choice, fold)?;
         let kind = |&kept: &bool| (!kept).then_some(self.activations);
-        let nodes = self.kept.iter().map(kind).collect();
-        self.of(nodes, Quants::from([(self.activations, quant)]), &|_| self.low_bits)
+        let mut nodes: Vec<_> = self.kept.iter().map(kind).collect();
+        let mut quants = Quants::from([(self.activations, quant)]);
+        if let Some(wide) = self.wide {
+            let own = nodes.iter_mut().zip(&wide.nodes).filter(|(_, own)| **own);
+            own.for_each(|(node, _)| *node = Some(Activations::Int16));
+            quants.insert(Activations::Int16, wide.quant.clone());
+        }
+        self.of(nodes, quants, &|_| self.low_bits)
     }
 
     /// The plan with such integers in each node, every weight at its nearest; layers have four bits where `bits` says how and that takes less.
@@ -84,7 +95,7 @@ impl Network<'_> {
     }
 
     /// The network of a plan, as its caller has it.
-    fn made(&self, plan: &Plan) -> Result<Graph> {
+    pub(super) fn made(&self, plan: &Plan) -> Result<Graph> {
         let mut graph = rewrite::run(self.graph, self.weights, plan)?;
         let [input, output] = self.float_ports.map(|float| float.then_some(DType::F32));
         ports::retype(&mut graph, input, output, None)?;
@@ -101,14 +112,14 @@ impl Network<'_> {
         Ok(judge::noise(&squares))
     }
 
-    /// The same of a choice, where no sample judges what it has calibrated itself.
-    pub(super) fn cross_noise(&self, choice: &[Method], judge: &Judge) -> Result<f64> {
+    /// The same of a choice and by sample, where no sample judges what it has calibrated itself.
+    pub(super) fn cross_noise(&self, choice: &[Method], judge: &Judge) -> Result<Vec<f64>> {
         let mut squares = Squares::new();
         for fold in 0..judge.folds() {
             let graph = self.made(&self.plan(choice, Some(fold))?)?;
             judge::add(&mut squares, judge.squares(fold, &graph, self.weights, self.threads)?);
         }
-        Ok(judge::noise(&squares))
+        Ok(judge::of_each(&squares))
     }
 
     /// The plan with biases that take up what rounded weights add on average, and, where it is wanted, weights rounded for their layer's output.

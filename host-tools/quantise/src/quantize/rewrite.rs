@@ -10,8 +10,10 @@ use super::activations::Activations;
 use super::form::{Form, concerns, form, is_real};
 use super::parameters::{self, Stored};
 use crate::error::{Error, Result};
+use crate::graph::composite::real;
 use crate::graph::facts::IMPLIED;
-use crate::graph::{BinaryOp, Data, Graph, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind};
+use crate::graph::{BinaryOp, Data, Graph, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind, UnaryKind};
+use crate::pairs::lookup;
 use crate::weights::Weights;
 
 /// Plan by which the graph is rewritten.
@@ -189,7 +191,28 @@ impl Rewrite<'_> {
         for &output in node.outputs.iter().filter(|id| is_real(graph, **id)) {
             self.becomes_integers(output, kind);
         }
+        self.look_up(node, kind);
         Ok(())
+    }
+
+    /// A function of one operand becomes a table of the nearest numbers: TensorFlow Lite's own forms round twice.
+    fn look_up(&self, node: &mut Node, kind: Activations) {
+        let (&Op::Unary(function), Some(Some(x)), Some(&y)) = (&node.op, node.inputs.first(), node.outputs.first())
+        else {
+            return;
+        };
+        let twice = matches!(
+            function,
+            UnaryKind::LeakyRelu { .. }
+                | UnaryKind::HARD_SWISH
+                | UnaryKind::LOGISTIC
+                | UnaryKind::TANH
+                | UnaryKind::RSQRT
+        );
+        let scales = [*x, y].map(|id| self.out.tensor(id).quant.as_ref());
+        if let ([Some(from), Some(to)], Activations::Int8, true) = (scales, kind, twice) {
+            node.op = lookup(function.name(), &|x| real(function, x), from, to);
+        }
     }
 
     /// A layer's constant in the place of its own, where nobody else reads that.

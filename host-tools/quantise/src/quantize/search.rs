@@ -9,10 +9,7 @@ use crate::error::Result;
 use crate::graph::facts;
 
 /// Multiply-accumulates that the search may spend.
-const MACS: u64 = 1 << 33;
-
-/// At most so many samples of a fold judge.
-const JUDGES: u64 = 8;
+pub(super) const MACS: u64 = 1 << 33;
 
 /// Runs of all judging samples without which nothing is chosen: every method for three forms of the network, and as much for its groups.
 const RUNS: u64 = 4 * Method::ALL.len() as u64;
@@ -20,14 +17,38 @@ const RUNS: u64 = 4 * Method::ALL.len() as u64;
 /// Share that the noise must fall to for a group to get another method than the others.
 const NEARER: f64 = 0.99;
 
+/// Standard errors by which the noise of the judging samples must fall for another choice to be taken: less is chance.
+const SURE: f64 = 0.5;
+
+/// Multiply-accumulates that take as long as making a network of one node.
+const MADE: u64 = 1 << 17;
+
 /// By how much the noise of the few samples that judge may grow where each layer by itself is nearer.
 const TOLERATED: f64 = 1.1;
 
 /// Result of the search.
 pub(super) struct Found {
     pub(super) choice: Vec<Method>,
-    /// Noise over signal of samples that have not calibrated what they judge.
-    pub(super) crossed: f64,
+    /// Noise over signal of samples that have not calibrated what they judge, by sample.
+    pub(super) crossed: Vec<f64>,
+}
+
+impl Found {
+    /// Noise over signal of all samples.
+    pub(super) fn noise(&self) -> f64 {
+        self.crossed.iter().sum()
+    }
+
+    /// Whether it is nearer than another choice, judged by the same samples, beyond chance: the noise falls to this share, and by more than its standard error.
+    pub(super) fn is_nearer(&self, other: &Self, share: f64) -> bool {
+        let count = self.crossed.len().min(other.crossed.len()) as f64;
+        let falls = self.crossed.iter().zip(&other.crossed).map(|(own, other)| other - own);
+        let all: f64 = falls.clone().sum();
+        let mean = all / count.max(1.0);
+        let squares: f64 = falls.map(|fall| (fall - mean) * (fall - mean)).sum();
+        let error = (squares * count / (count - 1.0).max(1.0)).sqrt();
+        all > SURE * error && self.noise() < other.noise() * share
+    }
 }
 
 /// The best of the methods for all groups alike. Samples that would judge themselves choose nothing.
@@ -44,8 +65,9 @@ pub(super) fn uniform(network: &Network<'_>, judge: &Judge) -> Result<Found> {
         for method in Method::ALL.into_iter().skip(1) {
             let choice = all(method);
             let crossed = network.cross_noise(&choice, judge)?;
-            if crossed < best.crossed {
-                best = Found { choice, crossed };
+            let found = Found { choice, crossed };
+            if found.is_nearer(&best, 1.0) {
+                best = found;
             }
         }
     }
@@ -58,15 +80,16 @@ pub(super) fn affordable(network: &Network<'_>, judge: &Judge) -> bool {
 }
 
 /// How many samples of each fold judge: the larger the network the fewer, for a choice by one sample a fold is better than none.
-pub(super) fn judges(macs: u64, folds: usize) -> usize {
+pub(super) fn judges(macs: u64, folds: usize, spend: u64) -> usize {
     let once = macs * folds as u64 * RUNS;
-    (MACS / once.max(1)).clamp(1, JUDGES) as usize
+    usize::try_from(spend / once.max(1)).unwrap_or(usize::MAX).max(1)
 }
 
 /// Runs of all judging samples.
 fn budget(network: &Network<'_>, judge: &Judge) -> u64 {
     if judge.folds() > 1 {
-        MACS / (facts::macs_of_a_run(network.graph) * judge.samples() as u64).max(1)
+        let made = network.graph.nodes.len() as u64 * judge.folds() as u64 * MADE;
+        network.spend / (facts::macs_of_a_run(network.graph) * judge.samples() as u64 + made).max(1)
     } else {
         0
     }
@@ -96,9 +119,9 @@ pub(super) fn run(
             let mut choice = best.choice.clone();
             choice[group] = method;
             let crossed = network.cross_noise(&choice, judge)?;
-            // Less is chance.
-            if crossed < best.crossed * NEARER {
-                best = Found { choice, crossed };
+            let found = Found { choice, crossed };
+            if found.is_nearer(&best, NEARER) {
+                best = found;
             }
             spent += 1;
             progress(spent, budget);
@@ -152,16 +175,35 @@ pub(super) struct Refined {
 mod tests {
     use super::*;
 
+    fn found(crossed: &[f64]) -> Found {
+        Found {
+            choice: Vec::new(),
+            crossed: crossed.to_vec(),
+        }
+    }
+
+    #[test]
+    fn what_is_chance_is_not_nearer() {
+        let before = found(&[1.0, 2.0, 3.0, 4.0]);
+        // All samples are nearer; on average none is; one is, and the others are not.
+        assert!(found(&[0.9, 1.9, 2.9, 3.9]).is_nearer(&before, 1.0));
+        assert!(!found(&[2.0, 1.0, 4.0, 3.0]).is_nearer(&before, 1.0));
+        assert!(!found(&[1.5, 2.6, 3.6, 1.9]).is_nearer(&before, 1.0));
+        // Less than what is asked for.
+        assert!(!found(&[0.9, 1.9, 2.9, 3.9]).is_nearer(&before, 0.9));
+        assert!(found(&[0.5, 1.0, 1.5, 2.0]).is_nearer(&before, 0.6));
+    }
+
     #[test]
     fn the_larger_the_network_the_fewer_samples_judge_but_one_of_a_fold_at_least() {
-        assert_eq!(judges(7_489_664, 4), JUDGES as usize);
-        assert_eq!(judges(30_000_000, 4), 2);
-        assert_eq!(judges(76_473_920, 4), 1);
-        assert_eq!(judges(4_089_184_256, 4), 1);
-        assert_eq!(judges(0, 1), JUDGES as usize);
+        assert_eq!(judges(7_489_664, 4, MACS), 8);
+        assert_eq!(judges(30_000_000, 4, MACS), 2);
+        assert_eq!(judges(76_473_920, 4, MACS), 1);
+        assert_eq!(judges(4_089_184_256, 4, MACS), 1);
+        assert!(judges(0, 1, MACS) > 1 << 20);
         // As many as can pay for the runs that a choice takes.
         for macs in [10_000_000, 30_000_000, 60_000_000] {
-            assert!(MACS / (macs * 4 * judges(macs, 4) as u64) >= RUNS, "{macs}");
+            assert!(MACS / (macs * 4 * judges(macs, 4, MACS) as u64) >= RUNS, "{macs}");
         }
     }
 }

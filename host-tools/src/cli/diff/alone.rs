@@ -1,12 +1,8 @@
 //! Each layer by itself: fed with what the float model computes, as the layer's operands store it.
 
-use arenite::DType;
-use arenite::quant::quantize;
 use serde::Serialize;
 
 use super::traced::Traced;
-use crate::Result;
-use crate::metadata::{Channel, Metadata, TensorMeta};
 
 /// A layer below this by itself is named, with the reason.
 const NAMED: f64 = 30.0;
@@ -42,33 +38,17 @@ impl Named {
 }
 
 impl Alone {
-    /// Adds what a step made of its operands; gives the float layer's values as its tensor stores them, where it stores reals.
-    pub(super) fn add(
-        &mut self,
-        (metadata, step, tensor): (&Metadata, usize, &TensorMeta),
-        memory: &[u8],
-        expected: &Traced,
-    ) -> Result<Option<Vec<u8>>> {
-        let found = Traced::of(metadata, step, tensor, memory)?;
-        let Some(bytes) = stored(metadata, step, tensor, memory, expected) else {
-            return Ok(None);
-        };
-        let best = Traced::of(metadata, step, tensor, &bytes)?;
-        let real = |stored: f64| match tensor.dtype {
-            DType::F32 => stored,
-            _ => (stored - f64::from(tensor.zero_point)) * f64::from(tensor.scale),
-        };
-        let values = found.values.iter().zip(&best.values).zip(&expected.values);
+    /// Adds what a step made of its operands, and the float layer's values as its tensor stores them, all of them real numbers in the float model's sizes.
+    pub(super) fn add(&mut self, found: &Traced, stored: &Traced, expected: &Traced) {
+        let values = found.values.iter().zip(&stored.values).zip(&expected.values);
         let known = found.known.iter().zip(&expected.known);
-        for (((&found, &best), &expected), (&known, &there)) in values.zip(known) {
+        for (((&found, &stored), &expected), (&known, &there)) in values.zip(known) {
             if known && there {
-                let square = |stored: f64| (real(stored) - expected) * (real(stored) - expected);
                 self.signal += expected * expected;
-                self.noise += square(found);
-                self.stored += square(best);
+                self.noise += (found - expected) * (found - expected);
+                self.stored += (stored - expected) * (stored - expected);
             }
         }
-        Ok(Some(bytes))
     }
 
     /// Returns the signal over noise of the layer by itself, and the limit that its scale sets, in dB.
@@ -78,23 +58,28 @@ impl Alone {
 
     /// The layer's name and the reason where it is below [`NAMED`]; `clipped` is the share of values outside of what its scale holds.
     pub(super) fn named(&self, name: &str, clipped: f64) -> Option<Named> {
-        let [alone, allowed] = self.decibels();
-        let alone = alone.filter(|&alone| alone < NAMED)?;
-        let reason = match allowed {
-            _ if clipped > CLIPPED => format!("{:.1} % of its values leave its range", 100.0 * clipped),
-            Some(allowed) if allowed - alone < HALF => {
-                format!("its values are small beside its range, whose scale alone allows {allowed:.1} dB")
-            }
-            Some(allowed) => {
-                format!("what its operands and weights are rounded by; its own scale allows {allowed:.1} dB")
-            }
-            None => "what its operands and weights are rounded by; its own scale stores its values exactly".to_owned(),
-        };
+        let [alone, _] = self.decibels();
         Some(Named {
             name: name.to_owned(),
-            alone_db: alone,
-            reason,
+            alone_db: alone.filter(|&alone| alone < NAMED)?,
+            reason: self.reason(clipped),
         })
+    }
+
+    /// What makes the layer's noise.
+    pub(super) fn reason(&self, clipped: f64) -> String {
+        match self.decibels() {
+            _ if clipped > CLIPPED => format!("{:.1} % of its values leave its range", 100.0 * clipped),
+            [Some(alone), Some(allowed)] if allowed - alone < HALF => {
+                format!("its values are small beside its range, whose scale alone allows {allowed:.1} dB")
+            }
+            [_, Some(allowed)] => {
+                format!("what its operands and weights are rounded by; its own scale allows {allowed:.1} dB")
+            }
+            [_, None] => {
+                "what its operands and weights are rounded by; its own scale stores its values exactly".to_owned()
+            }
+        }
     }
 }
 
@@ -102,44 +87,6 @@ impl Alone {
 pub(super) fn decibels(signal: f64, noise: f64) -> Option<f64> {
     let decibels = 10.0 * (signal / noise).log10();
     decibels.is_finite().then(|| (decibels * 100.0).round() / 100.0)
-}
-
-/// Real values in the trace's layout as the tensor stores them in memory; what they do not know stays as it is there. `None` for what is no real number.
-fn stored(metadata: &Metadata, step: usize, tensor: &TensorMeta, memory: &[u8], real: &Traced) -> Option<Vec<u8>> {
-    let ends = match tensor.dtype {
-        DType::F32 => None,
-        DType::I8 if tensor.scale > 0.0 => Some([-128, 127]),
-        DType::I16 if tensor.scale > 0.0 => Some([-32768, 32767]),
-        _ => return None,
-    };
-    let (size, channels) = (tensor.dtype.bytes(), metadata.channels(step));
-    let mut bytes = memory.to_vec();
-    let mut places = bytes.chunks_exact_mut(size);
-    let (values, known) = real.as_in_memory(tensor)?;
-    let innermost = values.shape().last().copied().unwrap_or(1);
-    let kinds = channels.map(|channels| channels.each().collect::<Vec<_>>());
-    for (at, (&value, &known)) in values.iter().zip(&known).enumerate() {
-        let kind = kinds.as_ref().map(|kinds| kinds.get(at % innermost.max(1)).copied());
-        let here = match kind {
-            None => true,
-            Some(kind) => {
-                let kind = kind?;
-                if !kind.in_memory() {
-                    continue;
-                }
-                kind == Channel::Kept
-            }
-        };
-        let place = places.next()?;
-        if known && here {
-            let number = match ends {
-                None => (value as f32).to_le_bytes(),
-                Some([low, high]) => quantize(value as f32, tensor.scale, tensor.zero_point, low, high).to_le_bytes(),
-            };
-            place.copy_from_slice(number.get(..size)?);
-        }
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

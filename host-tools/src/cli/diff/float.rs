@@ -1,23 +1,25 @@
 //! `arenite diff INT8 --float F32 --inputs X`: how much noise each layer of an int8 or int16 model has, beside the float model that it was made of.
 
-use std::collections::HashMap;
 use std::path::Path;
 
-use arenite::{DType, Port};
+use arenite::Port;
 use serde::Serialize;
 
 use super::alone::{Alone, Named, decibels};
-use super::traced::Traced;
-use crate::array::Array;
+use super::blame::{self, AllFed, Blame, Fed};
+use super::factors::Factors;
+use super::models::{Models, Values, completed};
+use super::options::Options;
+use super::traced::{self, Traced, is_quantised};
 use crate::files::print;
-use crate::metadata::{Metadata, NO_TENSOR, StepMeta, TensorMeta};
+use crate::metadata::{Metadata, StepMeta, TensorMeta};
 use crate::model::{self, ModelFile};
 use crate::{Error, Result, samples};
 
 /// How many of the worst layers are named.
 const WORST: usize = 3;
-/// A share of clipped values that is worth more samples.
-const CLIPPED: f64 = 1e-3;
+/// A layer that makes all noise brings no more than this, in dB: what is left of noise then is below what is looked at.
+const MOST_GAIN: f64 = 60.0;
 
 /// All layers.
 #[derive(Debug, Serialize)]
@@ -30,12 +32,18 @@ pub(super) struct Report {
     pub(super) deviations_db: Option<f64>,
     /// Value of `deviations_db` for a float model that answers each sample as the one before it.
     pub(super) another_db: Option<f64>,
-    /// Why layers are not judged: then none is listed, and none named.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) not_judged: Option<String>,
+    /// Pairs of layers between which packing equalised channels: they are compared in the float model's sizes.
+    pub(super) equalised: usize,
+    /// Of the samples, those by which layers are blamed.
+    pub(super) blamed_by: usize,
+    /// The inputs' share of the noise.
+    pub(super) inputs_share: f64,
     pub(super) layers: Vec<Layer>,
-    /// Those with the largest shares, and what would help.
+    /// Those with the largest shares, and why.
     pub(super) worst: Vec<Advice>,
+    /// Options that were tried, where `--packed-by` says how.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) options: Option<Options>,
     /// Those that are further from the float model by themselves than they should be, and why.
     pub(super) weak: Vec<Named>,
     /// Steps that stand for no tensor of the float model.
@@ -59,15 +67,23 @@ pub(super) struct Layer {
     pub(super) stored_db: Option<f64>,
     /// The share of values that the float layer has outside of what the scale holds.
     pub(super) clipped: f64,
-    /// Of the noise that layers add to that of their operands, the share of this one.
+    /// Signal over noise of the answers, were nothing but this layer rounded; none where that makes no noise in them.
+    pub(super) answers_db: Option<f64>,
+    /// Of the noise that all layers and inputs make so, the share of this one.
     pub(super) share: f64,
 }
 
-#[derive(Debug, Serialize)]
+/// A layer that makes much of the noise.
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Advice {
+    /// The tensor.
     pub(super) name: String,
+    /// The layer, as options name it.
+    pub(super) layer: String,
     pub(super) share: f64,
-    pub(super) help: String,
+    /// What the answers would gain, were the layer exact.
+    pub(super) gain_db: f64,
+    pub(super) reason: String,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -81,12 +97,30 @@ struct Sums {
 }
 
 impl Sums {
-    fn ratio(&self) -> f64 {
-        if self.signal > 0.0 {
-            self.noise / self.signal
-        } else {
-            0.0
+    /// Adds a run's values, in the float model's sizes; `own` are those that are expected, in the tensor's.
+    fn add(&mut self, tensor: &TensorMeta, found: &Traced, expected: &Traced, own: &Traced) {
+        let ends = traced::ends(tensor.dtype).filter(|_| is_quantised(tensor));
+        let held =
+            ends.map(|[low, high]| [f64::from(low) - 0.5, f64::from(high) + 0.5].map(|end| traced::real(tensor, end)));
+        let values = found.values.iter().zip(&expected.values).zip(&own.values);
+        let known = found.known.iter().zip(&expected.known);
+        self.of_values.resize(expected.values.len(), [0.0; 2]);
+        for ((((&found, &expected), &own), (&known, &there)), of_value) in values.zip(known).zip(&mut self.of_values) {
+            if !(known && there) {
+                continue;
+            }
+            of_value[0] += expected;
+            of_value[1] += expected - found;
+            self.signal += expected * expected;
+            self.noise += (expected - found) * (expected - found);
+            self.clipped += u64::from(held.is_some_and(|[low, high]| !(low..=high).contains(&own)));
+            self.count += 1;
         }
+    }
+
+    /// The share of values that lie outside of what the scale holds.
+    fn clipped(&self) -> f64 {
+        self.clipped as f64 / self.count.max(1) as f64
     }
 
     /// Squares of deviations from the mean over so many samples: of the float model, and of the difference.
@@ -114,8 +148,72 @@ impl Another {
 
 /// Compares two models on the same inputs.
 pub(super) fn compared(int8: &Path, float: &Path, inputs: &Path) -> Result<Report> {
+    on_both(int8, [float, inputs], |models, runs, equalised| {
+        let steps = models.ours.steps.len();
+        let mut found = Found {
+            sums: vec![Sums::default(); steps],
+            alone: vec![Alone::default(); steps],
+            blame: Blame::of(steps),
+            another: Another::default(),
+        };
+        let factors = Factors::of(equalised, models, runs)?;
+        let blaming = blame::samples(models, runs.len());
+        for (number, run) in runs.iter().enumerate() {
+            found.add(models, &factors, run, number < blaming)?;
+        }
+        let mut report = found.report(models.ours, runs.len()).map_err(|e| e.in_file(int8))?;
+        (report.equalised, report.blamed_by) = (equalised, blaming);
+        Ok(report)
+    })
+}
+
+/// What a model's answers are compared with.
+pub(super) struct Answers<'a> {
+    pub(super) float: &'a Path,
+    pub(super) inputs: &'a Path,
+}
+
+impl Answers<'_> {
+    /// Signal over noise of a model's answers, in dB.
+    pub(super) fn of(&self, int8: &Path) -> Result<Option<f64>> {
+        on_both(int8, [self.float, self.inputs], |models, runs, _| {
+            let mut sums = Sums::default();
+            for run in runs {
+                let values = models.values(run)?;
+                let ours = models.ours;
+                let judged = ours.steps.iter().rposition(|step| is_answer(step, &values));
+                let mut failed = None;
+                model::run(models.int8, &[models.inputs(run)?], true, &mut |_, step, session| {
+                    if judged != Some(step as usize) {
+                        return;
+                    }
+                    let read = completed(ours, step, &|slot, len| session.read(slot, len));
+                    let Some((tensor, bytes)) = read else { return };
+                    let Some((_, expected)) = values.of(tensor) else {
+                        return;
+                    };
+                    match models.found(&Factors::default(), step as usize, tensor, bytes) {
+                        Ok(found) => sums.add(tensor, &found, expected, expected),
+                        Err(e) => failed = Some(e),
+                    }
+                })?;
+                failed.map_or(Ok(()), Err)?;
+            }
+            Ok(decibels(sums.signal, sums.noise))
+        })
+    }
+}
+
+/// Does `work` with both models, the runs of the float one, and the number of pairs of layers that were equalised.
+fn on_both<T>(
+    int8: &Path,
+    [float, inputs]: [&Path; 2],
+    work: impl FnOnce(&Models<'_>, &[Vec<Vec<u8>>], usize) -> Result<T>,
+) -> Result<T> {
     let [int8, float] = [ModelFile::open(int8)?, ModelFile::open(float)?];
     let views = (int8.view()?, float.view()?);
+    views.0.refuse_rolling("`diff`")?;
+    views.1.refuse_rolling("`diff`")?;
     let (ours, theirs) = (views.0.metadata()?, views.1.metadata()?);
     let runs = samples::read(inputs, &views.1.inputs, &samples::of_a_data_set, &mut |note| {
         print::note(note)
@@ -128,279 +226,165 @@ pub(super) fn compared(int8: &Path, float: &Path, inputs: &Path) -> Result<Repor
             .expected(format!("{:?}, those of the float model", names(&views.1.inputs))));
     }
     let equalised = views.0.summary()?.quantization.map_or(0, |made| made.equalised);
-    let (int8_model, float_model) = (int8.load()?, float.load()?);
-    let mut sums = vec![Sums::default(); ours.steps.len()];
-    let mut alone = vec![Alone::default(); ours.steps.len()];
-    let answers = |step: &&StepMeta| step.completes.is_some() && !step.kind.contains("softmax");
-    let judged = ours.steps.iter().rposition(|step| answers(&step));
-    let mut another = Another::default();
-    for run in &runs {
-        let mut values: HashMap<&str, Traced> = HashMap::new();
+    let models = Models {
+        ours: &ours,
+        theirs: &theirs,
+        int8: &int8.load()?,
+        float: &float.load()?,
+        ports: [&views.0.inputs, &views.1.inputs],
+    };
+    work(&models, &runs, equalised)
+}
+
+/// Sums over all samples, by step of the int8 model.
+struct Found {
+    sums: Vec<Sums>,
+    alone: Vec<Alone>,
+    blame: Blame,
+    another: Another,
+}
+
+impl Found {
+    /// Adds a run of both models; `blaming` as well what each layer does to the answers.
+    fn add(&mut self, models: &Models<'_>, factors: &Factors, run: &[Vec<u8>], blaming: bool) -> Result<()> {
+        let ours = models.ours;
+        let values = models.values(run)?;
+        let stored = models.inputs(run)?;
+        let mut fed = AllFed::new();
         let mut failed = None;
-        model::run(
-            &float_model,
-            std::slice::from_ref(run),
+        model::run_changing(
+            models.int8,
+            std::slice::from_ref(&stored),
             true,
             &mut |_, step, session| {
-                if let Some((tensor, bytes)) = completed(&theirs, step, &|slot, len| session.read(slot, len)) {
-                    match Traced::of(&theirs, step as usize, tensor, bytes) {
-                        Ok(traced) => drop(tensor.names.first().map(|name| values.insert(name.as_str(), traced))),
-                        Err(e) => failed = Some(e),
+                let Some((tensor, bytes)) = completed(ours, step, &|slot, len| session.read(slot, len)) else {
+                    return;
+                };
+                let Some((place, expected)) = values.of(tensor) else {
+                    return;
+                };
+                let step = step as usize;
+                let Some(best) = models.stored(factors, (step, tensor), bytes, expected) else {
+                    return;
+                };
+                match models
+                    .found(factors, step, tensor, bytes)
+                    .and_then(|found| Ok((found, models.found(factors, step, tensor, &best)?)))
+                {
+                    Ok((found, stored)) => {
+                        self.alone[step].add(&found, &stored, expected);
+                        // A conversion behind the layer completes the same values once more.
+                        fed.entry(place).or_insert(Fed { step, found, stored });
                     }
+                    Err(e) => failed = Some(e),
                 }
+                // The next reader is fed with the float model's values.
+                session.write(tensor.slot, &best);
             },
         )?;
-        let stored = stored(run, &views.1.inputs, &views.0.inputs)?;
-        let of = |tensor: &TensorMeta| tensor.names.iter().find_map(|name| values.get(name.as_str()));
-        let by_themselves: &[_] = if equalised == 0 {
-            std::slice::from_ref(&stored)
-        } else {
-            &[]
-        };
-        model::run_changing(&int8_model, by_themselves, true, &mut |_, step, session| {
-            let Some((tensor, bytes)) = completed(&ours, step, &|slot, len| session.read(slot, len)) else {
+        let judged = ours.steps.iter().rposition(|step| is_answer(step, &values));
+        model::run(models.int8, &[stored], true, &mut |_, step, session| {
+            let Some((tensor, bytes)) = completed(ours, step, &|slot, len| session.read(slot, len)) else {
                 return;
             };
-            let Some(expected) = of(tensor) else { return };
-            match alone[step as usize].add((&ours, step as usize, tensor), bytes, expected) {
-                // The next reader is fed with the float model's values.
-                Ok(Some(bytes)) => drop(session.write(tensor.slot, &bytes)),
-                Ok(None) => {}
-                Err(e) => failed = Some(e),
-            }
-        })?;
-        model::run(&int8_model, &[stored], true, &mut |_, step, session| {
-            let Some((tensor, bytes)) = completed(&ours, step, &|slot, len| session.read(slot, len)) else {
+            let Some((_, expected)) = values.of(tensor) else {
                 return;
             };
-            let Some(expected) = of(tensor) else { return };
-            match Traced::of(&ours, step as usize, tensor, bytes) {
+            let step = step as usize;
+            match models.found(factors, step, tensor, bytes) {
                 Ok(found) => {
-                    add(&mut sums[step as usize], tensor, &found, expected);
-                    if judged == Some(step as usize) {
-                        another.add(expected.values.iter());
+                    let mut own = expected.clone();
+                    factors.to_own(step, &mut own);
+                    self.sums[step].add(tensor, &found, expected, &own);
+                    if judged == Some(step) {
+                        self.another.add(expected.values.iter());
                     }
                 }
                 Err(e) => failed = Some(e),
             }
         })?;
         failed.map_or(Ok(()), Err)?;
-    }
-    let report = report(&ours, (&sums, &alone), runs.len(), &another).map_err(|e| e.in_file(int8.path()))?;
-    Ok(match equalised {
-        0 => report,
-        pairs => unjudged(report, pairs),
-    })
-}
-
-/// The report of a network with equalised channels: its answers alone. Between two layers of a pair channels are of other sizes than the float model's, so that
-/// their differences say nothing of noise.
-fn unjudged(report: Report, pairs: usize) -> Report {
-    let between = match pairs {
-        1 => "between 1 pair of layers".to_owned(),
-        pairs => format!("between {pairs} pairs of layers"),
-    };
-    let reason = format!(
-        "the layers cannot be judged: packing equalised channels {between}, whose sizes there are not the float model's; \
-         compare the answers of files that were packed with other options instead"
-    );
-    Report {
-        not_judged: Some(reason),
-        layers: Vec::new(),
-        worst: Vec::new(),
-        weak: Vec::new(),
-        ..report
-    }
-}
-
-type Read<'r> = dyn Fn(arenite::Slot, u32) -> Option<&'r [u8]> + 'r;
-
-/// The tensor that a step completes, and its bytes.
-fn completed<'m, 'r>(metadata: &'m Metadata, step: u32, read: &Read<'r>) -> Option<(&'m TensorMeta, &'r [u8])> {
-    let tensor = metadata.steps.get(step as usize)?.completes.as_ref()?;
-    let count: u32 = tensor.shape.iter().product();
-    Some((tensor, read(tensor.slot, count * tensor.dtype.bytes() as u32)?))
-}
-
-/// The float model's inputs as the int8 model takes them.
-fn stored(run: &[Vec<u8>], from: &[Port<'_>], to: &[Port<'_>]) -> Result<Vec<Vec<u8>>> {
-    let each = run.iter().zip(from).zip(to).map(|((bytes, from), to)| {
-        let shape: Vec<usize> = from.shape.iter().map(|&n| n as usize).collect();
-        let (runs, _) = Array::of_bytes(&shape, from.dtype, bytes).runs(to)?;
-        Ok(runs.runs.into_iter().next().unwrap_or_default())
-    });
-    each.collect()
-}
-
-fn add(sums: &mut Sums, tensor: &TensorMeta, found: &Traced, expected: &Traced) {
-    let (scale, zero) = (f64::from(tensor.scale), f64::from(tensor.zero_point));
-    let ends = match tensor.dtype {
-        DType::I8 => Some([-128.5, 127.5]),
-        DType::I16 => Some([-32768.5, 32767.5]),
-        _ => None,
-    };
-    let quantised = ends.is_some() && tensor.scale > 0.0;
-    let [low, high] = ends.unwrap_or_default().map(|end| (end - zero) * scale);
-    let all = found
-        .values
-        .iter()
-        .zip(&expected.values)
-        .zip(found.known.iter().zip(&expected.known));
-    sums.of_values.resize(expected.values.len(), [0.0; 2]);
-    for (((&found, &expected), (&known, &there)), of_value) in all.zip(&mut sums.of_values) {
-        if !(known && there) {
-            continue;
+        let judged = judged.and_then(|step| values.of(ours.steps[step].completes.as_ref()?));
+        match judged {
+            Some((judged, _)) if blaming => self.blame.add(models, judged, (run, &values), &fed),
+            _ => Ok(()),
         }
-        let real = if quantised { (found - zero) * scale } else { found };
-        of_value[0] += expected;
-        of_value[1] += expected - real;
-        sums.signal += expected * expected;
-        sums.noise += (expected - real) * (expected - real);
-        sums.clipped += u64::from(quantised && !(low..=high).contains(&expected));
-        sums.count += 1;
     }
 }
 
-fn report(
-    metadata: &Metadata,
-    (sums, alone): (&[Sums], &[Alone]),
-    samples: usize,
-    another: &Another,
-) -> Result<Report> {
-    // Noise over signal of each tensor in memory, as far as the steps have come.
-    let mut of_tensor: HashMap<u32, f64> = HashMap::new();
-    let mut layers = Vec::new();
-    let (mut added, mut weak) = (Vec::new(), Vec::new());
-    let mut not_in_float = Vec::new();
-    for (index, (step, sums)) in metadata.steps.iter().zip(sums).enumerate() {
-        let Some(tensor) = &step.completes else { continue };
-        let (output, operands) = step
-            .operands
-            .split_first()
-            .map_or((NO_TENSOR, &[][..]), |(o, rest)| (*o, rest));
-        let before = operands
-            .iter()
-            .filter_map(|id| of_tensor.get(id))
-            .fold(0.0_f64, |most, &ratio| most.max(ratio));
-        if sums.count == 0 {
-            not_in_float.push(step.name.clone());
-            of_tensor.insert(output, before);
-            continue;
+impl Found {
+    fn report(&self, metadata: &Metadata, samples: usize) -> Result<Report> {
+        let mut layers = Vec::new();
+        let mut weak = Vec::new();
+        let mut not_in_float = Vec::new();
+        let all = self.blame.all();
+        let share = |noise: f64| if all > 0.0 { noise / all } else { 0.0 };
+        for (index, (step, sums)) in metadata.steps.iter().zip(&self.sums).enumerate() {
+            let Some(tensor) = &step.completes else { continue };
+            if sums.count == 0 {
+                not_in_float.push(step.name.clone());
+                continue;
+            }
+            let [signal, noise] = sums.deviations(samples);
+            let [alone_db, stored_db] = self.alone[index].decibels();
+            weak.extend(self.alone[index].named(&tensor.names[0], sums.clipped()));
+            layers.push(Layer {
+                step: index,
+                op: step.kind.clone(),
+                name: tensor.names[0].clone(),
+                snr_db: decibels(sums.signal, sums.noise),
+                deviations_db: decibels(signal, noise).filter(|_| samples > 1),
+                alone_db,
+                stored_db,
+                clipped: sums.clipped(),
+                answers_db: decibels(self.blame.signal, self.blame.noise[index]),
+                share: share(self.blame.noise[index]),
+            });
         }
-        added.push((sums.ratio() - before).max(0.0));
-        of_tensor.insert(output, sums.ratio());
-        let [signal, noise] = sums.deviations(samples);
-        let clipped = sums.clipped as f64 / sums.count as f64;
-        let [alone_db, stored_db] = alone[index].decibels();
-        weak.extend(alone[index].named(&tensor.names[0], clipped));
-        layers.push(Layer {
-            step: index,
-            op: step.kind.clone(),
-            name: tensor.names[0].clone(),
-            snr_db: decibels(sums.signal, sums.noise),
-            deviations_db: decibels(signal, noise).filter(|_| samples > 1),
-            alone_db,
-            stored_db,
-            clipped,
-            share: 0.0,
-        });
+        if layers.is_empty() {
+            return Err(Error::input("none of its layers is one of the float model")
+                .expected("an int8 model that was made of the float model")
+                .help("`arenite inspect --steps` lists the names"));
+        }
+        let judged = layers.iter().rev().find(|layer| !layer.op.contains("softmax"));
+        let judged = judged.or(layers.last());
+        let signal = judged.map_or(0.0, |layer| self.sums[layer.step].deviations(samples)[0]);
+        Ok(Report {
+            samples,
+            snr_db: judged.and_then(|layer| layer.snr_db),
+            deviations_db: judged.and_then(|layer| layer.deviations_db),
+            // Of as many pairs as there are samples but one.
+            another_db: decibels(signal, self.another.noise * samples as f64 / (samples as f64 - 1.0))
+                .filter(|_| samples > 1),
+            equalised: 0,
+            blamed_by: 0,
+            inputs_share: share(self.blame.of_inputs),
+            worst: self.worst(&layers, &metadata.steps),
+            options: None,
+            weak,
+            layers,
+            not_in_float,
+        })
     }
-    if layers.is_empty() {
-        return Err(Error::input("none of its layers is one of the float model")
-            .expected("an int8 model that was made of the float model")
-            .help("`arenite inspect --steps` lists the names"));
-    }
-    let all: f64 = added.iter().sum();
-    for (layer, added) in layers.iter_mut().zip(added) {
-        layer.share = if all > 0.0 { added / all } else { 0.0 };
-    }
-    let judged = layers.iter().rev().find(|layer| !layer.op.contains("softmax"));
-    let judged = judged.or(layers.last());
-    let signal = judged.map_or(0.0, |layer| sums[layer.step].deviations(samples)[0]);
-    Ok(Report {
-        samples,
-        snr_db: judged.and_then(|layer| layer.snr_db),
-        deviations_db: judged.and_then(|layer| layer.deviations_db),
-        // Of as many pairs as there are samples but one.
-        another_db: decibels(signal, another.noise * samples as f64 / (samples as f64 - 1.0)).filter(|_| samples > 1),
-        not_judged: None,
-        worst: worst(&layers, &metadata.steps),
-        weak,
-        layers,
-        not_in_float,
-    })
-}
 
-fn worst(layers: &[Layer], steps: &[StepMeta]) -> Vec<Advice> {
-    let mut sorted: Vec<&Layer> = layers.iter().filter(|layer| layer.share > 0.0).collect();
-    sorted.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.step.cmp(&b.step)));
-    let advice = |layer: &&Layer| {
-        let name = &steps[layer.step].name;
-        let help = if layer.clipped > CLIPPED {
-            format!("values leave its range: calibrate with more samples like these, or --keep-f32 '{name}'")
-        } else if layer.op.contains("conv") || layer.op == "linear" {
-            format!("--optimise-rounding, then --keep-f32 '{name}'")
-        } else {
-            format!("--keep-f32 '{name}'")
-        };
-        Advice {
+    fn worst(&self, layers: &[Layer], steps: &[StepMeta]) -> Vec<Advice> {
+        let mut sorted: Vec<&Layer> = layers.iter().filter(|layer| layer.share > 0.0).collect();
+        sorted.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.step.cmp(&b.step)));
+        let advice = |layer: &&Layer| Advice {
             name: layer.name.clone(),
+            layer: steps[layer.step].name.clone(),
             share: layer.share,
-            help,
-        }
-    };
-    sorted.iter().take(WORST).map(advice).collect()
+            gain_db: decibels(1.0, 1.0 - layer.share).unwrap_or(MOST_GAIN).min(MOST_GAIN),
+            reason: self.alone[layer.step].reason(layer.clipped),
+        };
+        sorted.iter().take(WORST).map(advice).collect()
+    }
 }
 
-/// For people.
-pub(super) fn text(report: &Report) -> String {
-    let decibels = |snr: Option<f64>| snr.map_or("    -".to_string(), |snr| format!("{snr:5.1}"));
-    let short = |snr: Option<f64>| decibels(snr).trim().to_owned();
-    let mut text = String::new();
-    if report.not_judged.is_none() {
-        text += "step  op                  SNR dB  alone  clipped    share  tensor\n";
-    }
-    for layer in &report.layers {
-        text += &format!(
-            "{:4}  {:<18}  {}   {}  {:6.3} %  {:5.1} %  {}\n",
-            layer.step,
-            layer.op,
-            decibels(layer.snr_db),
-            decibels(layer.alone_db),
-            100.0 * layer.clipped,
-            100.0 * layer.share,
-            layer.name
-        );
-    }
-    text += &format!("answers: {} dB on {} samples\n", short(report.snr_db), report.samples);
-    if report.deviations_db.is_some() {
-        text += &format!(
-            "answers less their mean: {} dB; each sample answered as the one before: {} dB\n",
-            short(report.deviations_db),
-            short(report.another_db)
-        );
-    }
-    if let Some(reason) = &report.not_judged {
-        text += &format!("{reason}\n");
-    }
-    for advice in &report.worst {
-        text += &format!(
-            "`{}` adds {:.1} % of the noise: {}\n",
-            advice.name,
-            100.0 * advice.share,
-            advice.help
-        );
-    }
-    for weak in &report.weak {
-        text += &weak.text();
-    }
-    if !report.not_in_float.is_empty() {
-        text += &format!(
-            "steps that the float model has not: {}\n",
-            report.not_in_float.join(", ")
-        );
-    }
-    text
+/// Whether a step completes what is judged: of the steps that do the last one.
+fn is_answer(step: &StepMeta, values: &Values<'_>) -> bool {
+    let there = |tensor| values.of(tensor).is_some();
+    !step.kind.contains("softmax") && step.completes.as_ref().is_some_and(there)
 }
 
 #[cfg(test)]

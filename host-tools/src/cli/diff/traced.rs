@@ -1,5 +1,6 @@
 //! A step's tensor as the trace has it.
 
+use arenite::DType;
 use ndarray::{ArrayD, ArrayViewD, IxDyn};
 
 use crate::compare;
@@ -7,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::metadata::{Metadata, TensorMeta};
 
 /// A tensor as the trace has it.
+#[derive(Clone)]
 pub(super) struct Traced {
     pub(super) values: ArrayD<f64>,
     /// Of each element in that order, whether the model computes it.
@@ -55,6 +57,38 @@ impl Traced {
         let axes: Vec<usize> = (0..values.ndim()).map(back).collect::<Option<_>>()?;
         Some((values.permuted_axes(IxDyn(&axes)), known.permuted_axes(IxDyn(&axes))))
     }
+}
+
+/// Whether a tensor stores real numbers with a scale.
+pub(super) fn is_quantised(tensor: &TensorMeta) -> bool {
+    matches!(tensor.dtype, DType::I8 | DType::I16) && tensor.scale > 0.0
+}
+
+/// The least and the greatest number that an integer tensor stores.
+pub(super) fn ends(dtype: DType) -> Option<[i32; 2]> {
+    match dtype {
+        DType::I8 => Some([-128, 127]),
+        DType::I16 => Some([-32768, 32767]),
+        _ => None,
+    }
+}
+
+/// The real number that a stored one stands for.
+pub(super) fn real(tensor: &TensorMeta, stored: f64) -> f64 {
+    if is_quantised(tensor) {
+        (stored - f64::from(tensor.zero_point)) * f64::from(tensor.scale)
+    } else {
+        stored
+    }
+}
+
+/// The axis of the traced tensor that is innermost in memory: its channels; none of a scalar.
+pub(super) fn channel_axis(tensor: &TensorMeta, rank: usize) -> Option<usize> {
+    let last = rank.checked_sub(1)?;
+    if tensor.traced_perm.is_empty() {
+        return Some(last);
+    }
+    tensor.traced_perm.iter().position(|&axis| usize::from(axis) == last)
 }
 
 /// The index along each axis.

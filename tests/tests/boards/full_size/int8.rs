@@ -208,10 +208,6 @@ fn check_int8(trace: &str) {
 
 /// Every step, fed with its f32 operands as they are stored, is near the float layer, or `arenite diff` names it with the reason.
 fn each_by_itself(stem: &str, report: &Value) {
-    if let Some(reason) = report["not_judged"].as_str() {
-        // Of equalised networks the answers alone are compared.
-        return row(stem, "each layer by itself", 0.0, reason);
-    }
     let list = |field: &str| report[field].as_array().expect("a list").clone();
     let (layers, weak) = (list("layers"), list("weak"));
     let alone = |layer: &Value| Some((layer["alone_db"].as_f64()?, layer["name"].clone()));

@@ -9,6 +9,7 @@ mod instruction_sets;
 mod int16;
 mod mixed;
 pub(crate) mod network;
+mod norms;
 mod operators;
 mod preprocess;
 mod record;
