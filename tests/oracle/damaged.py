@@ -3,8 +3,9 @@
     cargo build --release -p arenite-host --bins
     venv/bin/python tests/oracle/damaged.py target/release --folder unseen
 
-The Python and FOLDER are those of ``quantise_unseen.py``. ONNX Runtime quantises four networks (QDQ), so that their scales stand in a file that can be changed; of
-each layer's result in turn the range is halved, cut to an eighth or made a hundred times too wide, or its weights are disturbed by a fifth of their size.
+The Python and FOLDER are those of ``quantise_unseen.py``. ONNX Runtime quantises four networks (QDQ), so that their scales stand in a file
+that can be changed; of each layer's result in turn the range is halved, cut to an eighth or made a hundred times
+too wide, or its weights are disturbed by a fifth of their size.
 """
 
 from __future__ import annotations

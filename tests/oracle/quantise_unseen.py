@@ -3,8 +3,9 @@
     cargo build --release -p arenite-host --bins
     venv/bin/python tests/oracle/quantise_unseen.py target/release --folder unseen
 
-The Python has numpy, scikit-learn, torch, torchao, onnx, onnxscript and onnxruntime. The networks are those of ``unseen_networks.py``: trained here, training, calibration
-and test sets kept apart. All get the same ONNX file, torchao's PT2E the module. The test set is read by nothing but the figures. FOLDER keeps networks
+The Python has numpy, scikit-learn, torch, torchao, onnx, onnxscript and onnxruntime. The networks are those of ``unseen_networks.py``: trained here,
+training, calibration and test sets kept apart. All get the same ONNX file, torchao's PT2E the module. The test set is read by nothing but the
+figures. FOLDER keeps networks
 and the other quantisers' figures, so that another Arenite is measured in a few minutes.
 """
 
@@ -182,7 +183,8 @@ def table_of_networks(lines, counts) -> list[str]:
 
 def table_of_claims(lines, counts) -> list[str]:
     """How far what a summary says is from the test set's figure."""
-    rows = ["| figure | samples | mean error, dB | mean distance, dB | above the test set's by more than the spread | mean spread, dB |", "| --- | --: | --: | --: | --: | --: |"]
+    rows = ["| figure | samples | mean error, dB | mean distance, dB | above the test set's by more than the spread | mean spread, dB |"]
+    rows.append("| --- | --: | --: | --: | --: | --: |")
     for count in (*counts, None):
         own = [line["Arenite"] for line in lines if count in (None, line["samples"]) and "snr" in line["Arenite"]]
         for key in ("estimate", "cross", "on_them"):

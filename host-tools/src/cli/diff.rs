@@ -9,6 +9,7 @@ mod float_text;
 mod models;
 mod options;
 mod shadow;
+mod sizes;
 mod stored;
 mod traced;
 mod training;
@@ -105,7 +106,9 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     if let (Some(float), Some(inputs)) = (&args.float, &args.inputs) {
         let mut report = float::compared(&args.model, float, inputs)?;
         if let Some(words) = &args.packed_by {
-            report.options = Some(options::tried(words, &report.worst, &float::Answers { float, inputs })?);
+            let worst: Vec<&str> = report.worst.iter().map(|advice| advice.layer.as_str()).collect();
+            let answers = |model: &Path| float::answers(model, float, inputs);
+            report.options = Some(options::tried(words, &worst, &answers)?);
         }
         if args.json {
             print_json(&report)?

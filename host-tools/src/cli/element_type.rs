@@ -132,6 +132,7 @@ impl ElementTypeOptions {
                     mixed,
                     keep_f32: self.keep_f32.clone(),
                     optimise_rounding: self.optimise_rounding,
+                    estimate: true,
                     threads: None,
                     grid: None,
                     float_ports: [false; 2],

@@ -3,8 +3,9 @@
 use arenite::ops::binary::{BinaryVisitor, Pairwise};
 use arenite::ops::compare::Comparison;
 use arenite::ops::pointwise::{Function, Pointwise, UnaryOp};
+use arenite::quant::dequantize;
 
-use super::{DType, Graph, Node, Op, TensorId, UnaryKind};
+use super::{DType, Graph, Node, Op, Quant, TensorId, UnaryKind};
 
 /// The most nodes of a composite.
 const MOST: usize = 16;
@@ -224,6 +225,19 @@ pub fn real(kind: UnaryKind, x: f32) -> f32 {
         UnaryKind::Function(Function::Basic(function)) => function.apply(x),
         UnaryKind::Function(Function::Special(function)) => function.apply(x),
     }
+}
+
+/// The operator that looks up what a function gives, of an operand and a result of these scales.
+pub fn lookup(name: &'static str, function: &dyn Fn(f32) -> f32, from: &Quant, to: &Quant) -> Op {
+    let (scale, zero) = (to.scale[0], to.zero_point[0]);
+    let mut table = Box::new([0; 256]);
+    for q in i8::MIN..=i8::MAX {
+        let real = function(dequantize(q.into(), from.scale[0], from.zero_point[0]));
+        // A NaN is stored as the zero point.
+        let stored = ((real / scale).round_ties_even() as i32).saturating_add(zero);
+        table[usize::from(q as u8)] = stored.clamp(-128, 127) as u8;
+    }
+    Op::Lookup { name, table }
 }
 
 /// Calls a function of two numbers.

@@ -9,7 +9,7 @@ use super::constants;
 use super::lookup;
 use super::nodes::{as_int8, drop_unread, ends, moves};
 use crate::error::Result;
-use crate::graph::composite::{Composite, Links};
+use crate::graph::composite::{self, Composite, Links};
 use crate::graph::{Activation, Graph, Node, Op, Quant, ReduceKind, Tensor, TensorId, TensorKind};
 use crate::lower::elementwise_int::arithmetic;
 use crate::lower::numbers;
@@ -287,7 +287,7 @@ impl Fold<'_> {
             let Some(name) = lookup::name(&node.op, same_grid) else {
                 return false;
             };
-            let op = lookup::lookup(name, &|x| function.apply(x), &from, &behind.quant);
+            let op = composite::lookup(name, &|x| function.apply(x), &from, &behind.quant);
             self.left.retain(|(part, _)| !function.nodes.contains(part));
             self.write(&Node { op, ..node.clone() }, vec![Some(x)], &behind);
             return true;
@@ -316,7 +316,7 @@ impl Fold<'_> {
         let mut target = own;
         if let Some((clamp, function)) = &behind.clamp {
             target = self.target(behind.to);
-            let op = lookup::lookup("clamp", &|x| function.apply(x), &behind.quant, &behind.quant);
+            let op = composite::lookup("clamp", &|x| function.apply(x), &behind.quant, &behind.quant);
             let node = self.graph.nodes[*clamp].clone();
             self.push(&Node { op, ..node }, vec![Some(own)], target);
             self.done[*clamp] = true;

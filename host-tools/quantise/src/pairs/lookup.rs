@@ -2,10 +2,9 @@
 //! has it. TensorFlow Lite's integer arithmetic rounds twice on the way; its files keep that.
 
 use arenite::DType;
-use arenite::quant::dequantize;
 
 use crate::graph::composite::{Composite, Links};
-use crate::graph::{Activation, Graph, Op, Quant, TensorId, TensorKind, UnaryKind};
+use crate::graph::{Activation, Graph, Op, TensorId, TensorKind, UnaryKind};
 use crate::weights::Weights;
 
 /// The functions that end at a node, from the smallest to the largest.
@@ -21,19 +20,6 @@ pub(super) fn functions(graph: &Graph, links: &Links, weights: &Weights, end: us
         }
     };
     Composite::ending_at(graph, links, end, &number)
-}
-
-/// The operator that looks up what a function gives, of an operand and a result of these scales.
-pub(crate) fn lookup(name: &'static str, function: &dyn Fn(f32) -> f32, from: &Quant, to: &Quant) -> Op {
-    let (scale, zero) = (to.scale[0], to.zero_point[0]);
-    let mut table = Box::new([0; 256]);
-    for q in i8::MIN..=i8::MAX {
-        let real = function(dequantize(q.into(), from.scale[0], from.zero_point[0]));
-        // A NaN is stored as the zero point.
-        let stored = ((real / scale).round_ties_even() as i32).saturating_add(zero);
-        table[usize::from(q as u8)] = stored.clamp(-128, 127) as u8;
-    }
-    Op::Lookup { name, table }
 }
 
 /// The name of what a node computes, if it computes element by element; `None` of clamps on one grid, which layers take over.

@@ -15,4 +15,3 @@ mod tests;
 
 pub use arrange::arrange;
 pub use fold::fold;
-pub(crate) use lookup::lookup;

@@ -74,6 +74,8 @@ pub struct Request {
     pub keep_f32: Vec<String>,
     /// Weights are rounded for the least error of their layer's output on the samples.
     pub optimise_rounding: bool,
+    /// Whether the quality on other samples is estimated, for which the network is quantised anew without each of a few folds.
+    pub estimate: bool,
     /// The samples are bytes of these values, and so is the input that is quantised.
     pub grid: Option<Grid>,
     /// Whether the caller gives its inputs, and gets its outputs, in f32: layers in f32 there have them as they are.
@@ -203,7 +205,9 @@ pub fn run(
                 return Err(Error::unsupported(message).help("leave it out, or pass a larger --group"));
             }
             let mut report = outcome.report(&quantized, &refined, None);
-            report.estimate = estimate::run(graph, &plain, optimise, progress)?;
+            if request.estimate {
+                report.estimate = estimate::run(graph, &plain, optimise, progress)?;
+            }
             (quantized, report)
         }
         Some(aims) => {

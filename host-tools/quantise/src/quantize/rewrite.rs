@@ -10,10 +10,9 @@ use super::activations::Activations;
 use super::form::{Form, concerns, form, is_real};
 use super::parameters::{self, Stored};
 use crate::error::{Error, Result};
-use crate::graph::composite::real;
+use crate::graph::composite::{lookup, real};
 use crate::graph::facts::IMPLIED;
 use crate::graph::{BinaryOp, Data, Graph, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind, UnaryKind};
-use crate::pairs::lookup;
 use crate::weights::Weights;
 
 /// Plan by which the graph is rewritten.

@@ -1,5 +1,6 @@
 //! Which range each group of activations gets: the one of several with which the whole network's answers are nearest to the float network's.
 
+use super::activations::Activations;
 use super::evaluate::Samples;
 use super::judge::Judge;
 use super::network::Network;
@@ -57,12 +58,17 @@ pub(super) fn uniform(network: &Network<'_>, judge: &Judge) -> Result<Found> {
         let of = |whole: &bool| if *whole { Method::MinMax } else { method };
         network.ranges.whole.iter().map(of).collect()
     };
+    let first = match network.activations {
+        Activations::Int8 => Method::MinMax,
+        // Its steps are so fine that ranges may lie well outside of what the samples have.
+        Activations::Int16 => Method::Wider,
+    };
     let mut best = Found {
-        choice: all(Method::MinMax),
-        crossed: network.cross_noise(&all(Method::MinMax), judge)?,
+        choice: all(first),
+        crossed: network.cross_noise(&all(first), judge)?,
     };
     if affordable(network, judge) {
-        for method in Method::ALL.into_iter().skip(1) {
+        for method in Method::ALL.into_iter().filter(|&method| method != first) {
             let choice = all(method);
             let crossed = network.cross_noise(&choice, judge)?;
             let found = Found { choice, crossed };

@@ -4,6 +4,7 @@
 use ndarray::{ArrayD, Axis, IxDyn};
 
 use super::models::{Models, completed};
+use super::sizes::Factors;
 use super::traced::{Traced, channel_axis, ends, is_quantised, real};
 use crate::Result;
 use crate::metadata::TensorMeta;
@@ -12,94 +13,42 @@ use crate::model;
 /// Runs that tell a factor well enough.
 const RUNS: usize = 16;
 
-/// A layer whose channels differ by less than this on average, as a logarithm, is not equalised.
-const EQUAL: f64 = 0.02;
-
-/// By step: how many times larger the float model's values of each channel are; extents of one but for the channels. None where sizes are the same.
-#[derive(Default)]
-pub(super) struct Factors {
-    of_steps: Vec<Option<ArrayD<f64>>>,
-}
-
-impl Factors {
-    /// The factors of a model of which so many pairs of layers were equalised. Layers are fed with the float model's values, from the first on, so that a factor
-    /// is a layer's own: the least squares of its values that are not at an end of its range.
-    pub(super) fn of(pairs: usize, models: &Models<'_>, runs: &[Vec<Vec<u8>>]) -> Result<Self> {
-        let mut found = Self::default();
-        found.of_steps.resize(models.ours.steps.len(), None);
-        if pairs == 0 {
-            return Ok(found);
-        }
-        let mut sums: Vec<Option<ArrayD<[f64; 2]>>> = vec![None; models.ours.steps.len()];
-        for run in runs.iter().take(RUNS) {
-            let values = models.values(run)?;
-            let stored = models.inputs(run)?;
-            let mut failed = None;
-            model::run_changing(models.int8, &[stored], true, &mut |_, step, session| {
-                let read = completed(models.ours, step, &|slot, len| session.read(slot, len));
-                let Some((tensor, bytes)) = read else { return };
-                let step = step as usize;
-                let Some((_, expected)) = values.of(tensor) else {
-                    return;
-                };
-                if is_layer(&models.ours.steps[step].kind) && is_quantised(tensor) {
-                    let traced = Traced::of(models.ours, step, tensor, bytes);
-                    match traced {
-                        Ok(traced) => found.of_steps[step] = learnt(&mut sums[step], tensor, &traced, expected),
-                        Err(e) => failed = Some(e),
-                    }
-                }
-                // The next reader is fed with the float model's values.
-                if let Some(bytes) = models.stored(&found, (step, tensor), bytes, expected) {
-                    session.write(tensor.slot, &bytes);
-                }
-            })?;
-            failed.map_or(Ok(()), Err)?;
-        }
-        found.keep_most(pairs);
-        Ok(found)
+/// The factors of a model of which so many pairs of layers were equalised. Layers are fed with the float model's values, from the first on, so that a factor
+/// is a layer's own: the least squares of its values that are not at an end of its range.
+pub(super) fn factors(pairs: usize, models: &Models<'_>, runs: &[Vec<Vec<u8>>]) -> Result<Factors> {
+    let mut found = Factors::default();
+    found.of_steps.resize(models.ours.steps.len(), None);
+    if pairs == 0 {
+        return Ok(found);
     }
-
-    /// The layers whose channels differ most are those that were equalised.
-    fn keep_most(&mut self, pairs: usize) {
-        let apart = |factors: &Option<ArrayD<f64>>| {
-            let factors = factors.as_ref()?;
-            let squares: f64 = factors.iter().map(|factor| factor.ln().powi(2)).sum();
-            Some((squares / factors.len().max(1) as f64).sqrt())
-        };
-        let mut by_step: Vec<(usize, f64)> = self
-            .of_steps
-            .iter()
-            .map(apart)
-            .enumerate()
-            .filter_map(|(at, apart)| Some((at, apart?)))
-            .collect();
-        by_step.sort_by(|a, b| b.1.total_cmp(&a.1));
-        for (at, (step, apart)) in by_step.into_iter().enumerate() {
-            if at >= pairs || apart < EQUAL {
-                self.of_steps[step] = None;
+    let mut sums: Vec<Option<ArrayD<[f64; 2]>>> = vec![None; models.ours.steps.len()];
+    for run in runs.iter().take(RUNS) {
+        let values = models.values(run)?;
+        let stored = models.inputs(run)?;
+        let mut failed = None;
+        model::run_changing(models.int8, &[stored], true, &mut |_, step, session| {
+            let read = completed(models.ours, step, &|slot, len| session.read(slot, len));
+            let Some((tensor, bytes)) = read else { return };
+            let step = step as usize;
+            let Some((_, expected)) = values.of(tensor) else {
+                return;
+            };
+            if is_layer(&models.ours.steps[step].kind) && is_quantised(tensor) {
+                let traced = Traced::of(models.ours, step, tensor, bytes);
+                match traced {
+                    Ok(traced) => found.of_steps[step] = learnt(&mut sums[step], tensor, &traced, expected),
+                    Err(e) => failed = Some(e),
+                }
             }
-        }
+            // The next reader is fed with the float model's values.
+            if let Some(bytes) = models.stored(&found, (step, tensor), bytes, expected) {
+                session.write(tensor.slot, &bytes);
+            }
+        })?;
+        failed.map_or(Ok(()), Err)?;
     }
-
-    /// Values of the int8 model become of the float model's sizes.
-    pub(super) fn to_float(&self, step: usize, traced: &mut Traced) {
-        if let Some(factors) = self.fitting(step, traced) {
-            traced.values *= factors;
-        }
-    }
-
-    /// Values of the float model become of the int8 model's sizes.
-    pub(super) fn to_own(&self, step: usize, traced: &mut Traced) {
-        if let Some(factors) = self.fitting(step, traced) {
-            traced.values /= factors;
-        }
-    }
-
-    fn fitting(&self, step: usize, traced: &Traced) -> Option<&ArrayD<f64>> {
-        let factors = self.of_steps.get(step)?.as_ref()?;
-        factors.broadcast(traced.values.raw_dim()).is_some().then_some(factors)
-    }
+    found.keep_most(pairs);
+    Ok(found)
 }
 
 /// Layers that have weights: an equalised tensor is the result of one.
@@ -158,7 +107,7 @@ mod tests {
     fn tensor() -> TensorMeta {
         TensorMeta {
             names: vec!["x".into()],
-            slot: Slot::Arena(0),
+            slot: Slot::default(),
             dtype: DType::I8,
             shape: vec![1, 3, 2],
             traced_perm: vec![0, 2, 1],

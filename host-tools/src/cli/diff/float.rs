@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use super::alone::{Alone, Named, decibels};
 use super::blame::{self, AllFed, Blame, Fed};
-use super::factors::Factors;
+use super::factors::factors;
 use super::models::{Models, Values, completed};
 use super::options::Options;
+use super::sizes::Factors;
 use super::traced::{self, Traced, is_quantised};
 use crate::files::print;
 use crate::metadata::{Metadata, StepMeta, TensorMeta};
@@ -156,10 +157,10 @@ pub(super) fn compared(int8: &Path, float: &Path, inputs: &Path) -> Result<Repor
             blame: Blame::of(steps),
             another: Another::default(),
         };
-        let factors = Factors::of(equalised, models, runs)?;
+        let sizes = factors(equalised, models, runs)?;
         let blaming = blame::samples(models, runs.len());
         for (number, run) in runs.iter().enumerate() {
-            found.add(models, &factors, run, number < blaming)?;
+            found.add(models, &sizes, run, number < blaming)?;
         }
         let mut report = found.report(models.ours, runs.len()).map_err(|e| e.in_file(int8))?;
         (report.equalised, report.blamed_by) = (equalised, blaming);
@@ -167,41 +168,33 @@ pub(super) fn compared(int8: &Path, float: &Path, inputs: &Path) -> Result<Repor
     })
 }
 
-/// What a model's answers are compared with.
-pub(super) struct Answers<'a> {
-    pub(super) float: &'a Path,
-    pub(super) inputs: &'a Path,
-}
-
-impl Answers<'_> {
-    /// Signal over noise of a model's answers, in dB.
-    pub(super) fn of(&self, int8: &Path) -> Result<Option<f64>> {
-        on_both(int8, [self.float, self.inputs], |models, runs, _| {
-            let mut sums = Sums::default();
-            for run in runs {
-                let values = models.values(run)?;
-                let ours = models.ours;
-                let judged = ours.steps.iter().rposition(|step| is_answer(step, &values));
-                let mut failed = None;
-                model::run(models.int8, &[models.inputs(run)?], true, &mut |_, step, session| {
-                    if judged != Some(step as usize) {
-                        return;
-                    }
-                    let read = completed(ours, step, &|slot, len| session.read(slot, len));
-                    let Some((tensor, bytes)) = read else { return };
-                    let Some((_, expected)) = values.of(tensor) else {
-                        return;
-                    };
-                    match models.found(&Factors::default(), step as usize, tensor, bytes) {
-                        Ok(found) => sums.add(tensor, &found, expected, expected),
-                        Err(e) => failed = Some(e),
-                    }
-                })?;
-                failed.map_or(Ok(()), Err)?;
-            }
-            Ok(decibels(sums.signal, sums.noise))
-        })
-    }
+/// Signal over noise of a model's answers, in dB.
+pub(super) fn answers(int8: &Path, float: &Path, inputs: &Path) -> Result<Option<f64>> {
+    on_both(int8, [float, inputs], |models, runs, _| {
+        let mut sums = Sums::default();
+        for run in runs {
+            let values = models.values(run)?;
+            let ours = models.ours;
+            let judged = ours.steps.iter().rposition(|step| is_answer(step, &values));
+            let mut failed = None;
+            model::run(models.int8, &[models.inputs(run)?], true, &mut |_, step, session| {
+                if judged != Some(step as usize) {
+                    return;
+                }
+                let read = completed(ours, step, &|slot, len| session.read(slot, len));
+                let Some((tensor, bytes)) = read else { return };
+                let Some((_, expected)) = values.of(tensor) else {
+                    return;
+                };
+                match models.found(&Factors::default(), step as usize, tensor, bytes) {
+                    Ok(found) => sums.add(tensor, &found, expected, expected),
+                    Err(e) => failed = Some(e),
+                }
+            })?;
+            failed.map_or(Ok(()), Err)?;
+        }
+        Ok(decibels(sums.signal, sums.noise))
+    })
 }
 
 /// Does `work` with both models, the runs of the float one, and the number of pairs of layers that were equalised.

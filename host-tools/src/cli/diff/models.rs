@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use arenite::{Model, Port, Slot};
 
-use super::factors::Factors;
+use super::sizes::Factors;
 use super::stored;
 use super::traced::{Traced, real};
 use crate::Result;

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::float::{Advice, Answers};
-use crate::cli::calls;
+use crate::cli::pack;
+use crate::cli::program::{Verdict, read};
+use crate::files::print::captured;
 use crate::report::Summary;
 use crate::{Error, ErrorKind, Result};
 
@@ -43,23 +44,26 @@ pub(super) struct Tried {
 /// Options that say where the result goes and how it is told: a trial has its own.
 const OUTPUT: [&str; 2] = ["-o", "--output"];
 
+/// Signal over noise of a model's answers, in dB.
+pub(super) type Answers<'a> = &'a dyn Fn(&Path) -> Result<Option<f64>>;
+
 /// Tries what may help these layers. `packed_by` are the words of the `pack` that made the model, as in a shell.
 ///
 /// # Errors
 /// [`ErrorKind::Usage`] for words that are no command line; those of `pack` without any option.
-pub(super) fn tried(packed_by: &str, worst: &[Advice], answers: &Answers<'_>) -> Result<Options> {
+pub(super) fn tried(packed_by: &str, worst: &[&str], answers: Answers<'_>) -> Result<Options> {
     let words = words(packed_by)?;
     let folder = tempfile::tempdir().map_err(|e| Error::io(&std::env::temp_dir(), "make a folder there", &e))?;
     let file = folder.path().join("tried.bin");
     let plain = packed(&words, &[], &file)?;
-    let snr_db = answers.of(&file)?;
+    let snr_db = answers(&file)?;
     let board = plain.instructions_at_most.iter().find(|(_, most)| most.total.is_some());
     let board = board.map(|(board, _)| board.clone());
     let most = |summary: &Summary| summary.instructions_at_most.get(board.as_deref()?)?.total;
     let mut tried = Vec::new();
     for option in candidates(&words, worst) {
         let shown = shown(&option);
-        let (snr, packed) = match packed(&words, &option, &file).and_then(|made| Ok((answers.of(&file)?, made))) {
+        let (snr, packed) = match packed(&words, &option, &file).and_then(|made| Ok((answers(&file)?, made))) {
             Ok(done) => done,
             Err(error) => {
                 tried.push(Tried {
@@ -123,9 +127,9 @@ fn words(packed_by: &str) -> Result<Vec<String>> {
 }
 
 /// Each of the worst layers in f32, all of them, weights rounded for the samples, activations of 16 bits: as far as the words do not say so already.
-fn candidates(words: &[String], worst: &[Advice]) -> Vec<Vec<String>> {
-    let keep = |advice: &Advice| ["--keep-f32".to_owned(), advice.layer.clone()];
-    let mut all: Vec<Vec<String>> = worst.iter().map(|advice| keep(advice).to_vec()).collect();
+fn candidates(words: &[String], worst: &[&str]) -> Vec<Vec<String>> {
+    let keep = |layer: &&str| ["--keep-f32".to_owned(), (*layer).to_owned()];
+    let mut all: Vec<Vec<String>> = worst.iter().map(|layer| keep(layer).to_vec()).collect();
     if worst.len() > 1 {
         all.push(worst.iter().flat_map(keep).collect());
     }
@@ -167,8 +171,11 @@ fn packed(words: &[String], option: &[String], output: &Path) -> Result<Summary>
     let mut line: Vec<OsString> = vec!["pack".into()];
     line.extend(with(words, option).into_iter().map(OsString::from));
     line.extend(["-o".into(), output.into(), "--json".into()]);
-    let answer = calls::call(line, Box::new(|_, _, _| {}))?;
-    serde_json::from_str(&answer.text).map_err(|_| Error::internal("a summary that cannot be read"))
+    let (verdict, printed) = captured(|| read(line).and_then(pack::run));
+    if verdict? != Verdict::Good {
+        return Err(Error::internal("a pack that says no"));
+    }
+    serde_json::from_str(&printed.out).map_err(|_| Error::internal("a summary that cannot be read"))
 }
 
 fn shown(option: &[String]) -> String {
@@ -206,15 +213,7 @@ mod tests {
 
     #[test]
     fn options_are_added_once_and_another_type_takes_the_place_of_the_first() {
-        let worst: Vec<Advice> = ["conv 1", "fc"]
-            .map(|layer| Advice {
-                name: layer.into(),
-                layer: layer.into(),
-                share: 0.5,
-                gain_db: 3.0,
-                reason: String::new(),
-            })
-            .into();
+        let worst = ["conv 1", "fc"];
         let all = |text: &str| {
             candidates(&split(text), &worst)
                 .iter()
