@@ -1,7 +1,7 @@
 //! `arenite diff INT8 --float F32`: the noise of layers, in the network and by themselves.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use ndarray::{ArrayD, Axis, Slice};
 
@@ -12,25 +12,8 @@ fn the_noise_of_each_layer_of_an_int8_model_is_told_beside_the_float_one() {
     let bench = Bench::new();
     let float = bench.packed("mlp");
     let (images, int8) = (crate::common::digits("test_images.npy"), bench.path("mlp.int8"));
-    let trace = crate::common::digits("mlp.trace.json");
-    let mut pack = Command::new(PACK);
-    pack.arg(trace)
-        .args(["--dtype", "int8", "--calibrate"])
-        .arg(&images)
-        .arg("-o")
-        .arg(&int8);
-    done(pack.output().expect("it starts"));
-    let compare = |more: &[&str]| {
-        let mut diff = Command::new(ARENITE);
-        diff.arg("diff")
-            .arg(&int8)
-            .arg("--float")
-            .arg(&float)
-            .arg("--inputs")
-            .arg(&images)
-            .args(more);
-        done(diff.output().expect("it starts"))
-    };
+    int8_of(&crate::common::digits("mlp.trace.json"), &images, &int8, &[]);
+    let compare = |more: &[&str]| done(diff_of(&int8, &float, &images, more));
     let report = json(&compare(&["--json"]));
     let layers = report["layers"].as_array().expect("layers");
     let names: Vec<_> = layers
@@ -79,29 +62,13 @@ fn the_noise_of_each_layer_of_an_int8_model_is_told_beside_the_float_one() {
         "{text}"
     );
     // A float model beside itself has no noise; other models have other names.
-    let mut same = Command::new(ARENITE);
-    same.arg("diff")
-        .arg(&float)
-        .arg("--float")
-        .arg(&float)
-        .arg("--inputs")
-        .arg(&images)
-        .arg("--json");
-    let same = json(&done(same.output().expect("it starts")));
+    let same = json(&done(diff_of(&float, &float, &images, &["--json"])));
     assert!(
         same["snr_db"].is_null() && same["worst"].as_array().is_some_and(Vec::is_empty),
         "{same}"
     );
     let other = bench.packed("residual");
-    let mut wrong = Command::new(ARENITE);
-    wrong
-        .arg("diff")
-        .arg(&int8)
-        .arg("--float")
-        .arg(&other)
-        .arg("--inputs")
-        .arg(&images);
-    let message = crate::common::refused(wrong.output().expect("it starts"), 1);
+    let message = crate::common::refused(diff_of(&int8, &other, &images, &[]), 1);
     assert!(message.contains("none of its layers"), "{message}");
 }
 
@@ -118,16 +85,7 @@ fn layers_by_themselves_are_fed_in_the_layout_of_their_memory() {
         .arg("-o")
         .arg(&int4);
     done(pack.output().expect("it starts"));
-    let compare = |more: &[&str]| {
-        let mut diff = Command::new(ARENITE);
-        diff.arg("diff")
-            .arg(&int4)
-            .arg("--float")
-            .arg(&float)
-            .arg("--inputs")
-            .arg(&images);
-        done(diff.args(more).output().expect("it starts"))
-    };
+    let compare = |more: &[&str]| done(diff_of(&int4, &float, &images, more));
     let report = json(&compare(&["--json"]));
     let layers = report["layers"].as_array().expect("layers");
     let below = |layer: &&serde_json::Value| layer["alone_db"].as_f64().is_some_and(|alone| alone < 30.0);
@@ -158,12 +116,7 @@ fn layers_of_an_equalised_network_are_compared_in_the_float_models_sizes() {
     let packed = json(&int8_of(&uneven, &images, &int8, &["--json"]));
     let pairs = packed["quantization"]["equalised"].as_u64().expect("a count");
     assert!(pairs > 1, "the search takes the equalised network: {packed}");
-    let words = |more: &[&str]| {
-        let mut diff = Command::new(ARENITE);
-        diff.arg("diff").arg(&int8).arg("--float").arg(&float);
-        diff.arg("--inputs").arg(&images).args(more);
-        done(diff.output().expect("it starts"))
-    };
+    let words = |more: &[&str]| done(diff_of(&int8, &float, &images, more));
     let report = json(&words(&["--json"]));
     assert_eq!(report["equalised"], pairs);
     let layers = report["layers"].as_array().expect("layers");
@@ -253,10 +206,7 @@ fn a_layer_whose_weights_are_damaged_is_named_first() {
                 .args(["--dtype", "int8", "--calibrate"]);
             pack.arg(&images).arg("-o").arg(&int8);
             done(pack.output().expect("it starts"));
-            let mut diff = Command::new(ARENITE);
-            diff.arg("diff").arg(&int8).arg("--float").arg(&float).arg("--json");
-            diff.arg("--inputs").arg(&images);
-            let report = json(&done(diff.output().expect("it starts")));
+            let report = json(&done(diff_of(&int8, &float, &images, &["--json"])));
             total += 1;
             let named = report["worst"][0]["layer"].as_str().unwrap_or_default();
             right += usize::from(named == operator["name"]);
@@ -282,19 +232,7 @@ fn what_may_help_is_tried() {
         crate::common::digits("mlp.trace.json").display(),
         images.display()
     );
-    let diff = |words: &str, more: &[&str]| {
-        let mut diff = Command::new(ARENITE);
-        diff.arg("diff")
-            .arg(&int8)
-            .arg("--float")
-            .arg(&float)
-            .arg("--inputs")
-            .arg(&images);
-        diff.args(["--packed-by", words])
-            .args(more)
-            .output()
-            .expect("it starts")
-    };
+    let diff = |words: &str, more: &[&str]| diff_of(&int8, &float, &images, &[&["--packed-by", words], more].concat());
     let report = json(&done(diff(&made, &["--json"])));
     let options = &report["options"];
     assert_eq!(options["snr_db"], report["snr_db"], "{report}");
@@ -349,6 +287,18 @@ fn few_images(bench: &Bench) -> PathBuf {
     )
     .expect("written");
     path
+}
+
+/// `arenite diff` of an int8 model beside a float one.
+fn diff_of(int8: &Path, float: &Path, images: &Path, more: &[&str]) -> Output {
+    let mut diff = Command::new(ARENITE);
+    diff.arg("diff")
+        .arg(int8)
+        .arg("--float")
+        .arg(float)
+        .arg("--inputs")
+        .arg(images);
+    diff.args(more).output().expect("it starts")
 }
 
 /// What `pack` prints of an int8 network of the digits.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use arenite::kernels::primitives::add_s8_linear::form::{Sum, linear_sum};
+use arenite::kernels::primitives::add_s8_linear::form::Sum;
 use arenite::ops::elementwise::output_len;
 use arenite::ops::elementwise_int::BinaryInt;
 use arenite::ops::packed_sum::PackedSumS8;
@@ -22,7 +22,7 @@ const MOST: usize = 1 << 16;
 
 static FOUND: Mutex<Option<HashMap<Stated, Form>>> = Mutex::new(None);
 
-/// As [`linear_sum`].
+/// As `linear_sum` of the runtime, which searches each time.
 pub(super) fn of(op: &BinaryInt<Place>) -> Option<PackedSumS8<Place>> {
     let sum = Sum::of(op)?;
     let ([a, b], [first, second]) = (sum.zero_points, sum.multipliers);
@@ -39,7 +39,7 @@ pub(super) fn of(op: &BinaryInt<Place>) -> Option<PackedSumS8<Place>> {
     let form = match known {
         Some(form) => form,
         None => {
-            let form = linear_sum(op).map(|packed| (packed.factors, packed.offset));
+            let form = sum.find();
             let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
             let found = found.get_or_insert_default();
             if found.len() >= MOST {
@@ -63,6 +63,7 @@ pub(super) fn of(op: &BinaryInt<Place>) -> Option<PackedSumS8<Place>> {
 #[cfg(test)]
 mod tests {
     use arenite::DType;
+    use arenite::kernels::primitives::add_s8_linear::form::linear_sum;
     use arenite::ops::elementwise::Loop;
     use arenite::ops::elementwise_int::IntOp;
 

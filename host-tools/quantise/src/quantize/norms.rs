@@ -12,7 +12,7 @@ use super::range::Method;
 use super::ranges::Ranges;
 use super::statistics::Parts;
 use crate::error::Result;
-use crate::graph::{Activation, BinaryOp, Graph, Op, Quant, ReduceKind, TensorId, UnaryKind};
+use crate::graph::{Activation, BinaryOp, Graph, NodeId, Op, Quant, ReduceKind, TensorId, UnaryKind};
 
 /// The share that noise must fall to for them to be taken: they take twice the bytes and more instructions.
 pub(super) const ENOUGH: f64 = 0.8;
@@ -33,6 +33,7 @@ pub(super) struct Wide {
 /// # Errors
 /// Ranges that no scale holds.
 pub(super) fn of(graph: &Graph, context: &Context<'_>, parts: &Parts) -> Result<Vec<Wide>> {
+    let (producers, consumers) = (graph.producers(), graph.consumers());
     let mut nodes = vec![false; graph.nodes.len()];
     let has_form = |&index: &usize| {
         let node = &graph.nodes[index];
@@ -40,7 +41,7 @@ pub(super) fn of(graph: &Graph, context: &Context<'_>, parts: &Parts) -> Result<
     };
     if context.activations == Activations::Int8 {
         for index in 0..graph.nodes.len() {
-            let found = normalisation(graph, index).unwrap_or_default();
+            let found = normalisation(graph, &producers, &consumers, index).unwrap_or_default();
             if found.iter().all(has_form) {
                 found.into_iter().for_each(|index| nodes[index] = true);
             }
@@ -49,10 +50,7 @@ pub(super) fn of(graph: &Graph, context: &Context<'_>, parts: &Parts) -> Result<
     if !nodes.contains(&true) {
         return Ok(Vec::new());
     }
-    let read = |id: TensorId| {
-        let mut readers = graph.nodes.iter().zip(&nodes);
-        readers.any(|(node, &own)| own && node.inputs.contains(&Some(id)))
-    };
+    let read = |id: TensorId| consumers[id.0].iter().any(|reader| nodes[reader.0]);
     let mut with_sums = nodes.clone();
     for (index, node) in graph.nodes.iter().enumerate() {
         let sum = matches!(
@@ -103,8 +101,13 @@ fn made(graph: &Graph, context: &Context<'_>, parts: &Parts, nodes: Vec<bool>) -
 
 /// The nodes of the normalisation whose reciprocal root stands at a place: the mean and what is left without it, their squares, the mean of these, what is
 /// added to it, the root, and the product.
-fn normalisation(graph: &Graph, root: usize) -> Option<Vec<usize>> {
-    let written_by = |id: TensorId| graph.nodes.iter().position(|node| node.outputs.contains(&id));
+fn normalisation(
+    graph: &Graph,
+    producers: &[Option<NodeId>],
+    consumers: &[Vec<NodeId>],
+    root: usize,
+) -> Option<Vec<usize>> {
+    let written_by = |id: TensorId| producers[id.0].map(|node| node.0);
     let operand = |index: usize, at: usize| graph.nodes[index].inputs.get(at).copied().flatten();
     let is_mean = |index: usize| {
         let op = &graph.nodes[index].op;
@@ -143,10 +146,10 @@ fn normalisation(graph: &Graph, root: usize) -> Option<Vec<usize>> {
         }
     }
     let inverse = graph.nodes[root].outputs[0];
-    let products = (0..graph.nodes.len()).filter(|&index| {
-        let operands = [operand(index, 0), operand(index, 1)];
-        is(index, BinaryOp::Mul) && operands.contains(&Some(inverse)) && operands.contains(&Some(line))
-    });
+    let products = consumers[inverse.0]
+        .iter()
+        .map(|reader| reader.0)
+        .filter(|&index| is(index, BinaryOp::Mul) && [operand(index, 0), operand(index, 1)].contains(&Some(line)));
     found.extend(products);
     Some(found)
 }

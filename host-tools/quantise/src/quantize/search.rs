@@ -82,7 +82,13 @@ pub(super) fn uniform(network: &Network<'_>, judge: &Judge) -> Result<Found> {
 
 /// Whether the network can be run often enough to choose anything.
 pub(super) fn affordable(network: &Network<'_>, judge: &Judge) -> bool {
-    budget(network, judge) >= RUNS
+    judge.folds() > 1 && pays(facts::macs_of_a_run(network.graph), judge.samples(), network.spend)
+}
+
+/// Whether so many multiply-accumulates pay for all runs without which nothing is chosen. What making a network takes does not count here: of a network of
+/// many nodes fewer groups are tried, but it is not left without any choice.
+fn pays(macs: u64, samples: usize, spend: u64) -> bool {
+    spend / macs.saturating_mul(samples as u64).max(1) >= RUNS
 }
 
 /// How many samples of each fold judge: the larger the network the fewer, for a choice by one sample a fold is better than none.
@@ -91,14 +97,13 @@ pub(super) fn judges(macs: u64, folds: usize, spend: u64) -> usize {
     usize::try_from(spend / once.max(1)).unwrap_or(usize::MAX).max(1)
 }
 
-/// Runs of all judging samples.
+/// Networks that may be tried for the groups, each made for every fold and run on all judging samples.
 fn budget(network: &Network<'_>, judge: &Judge) -> u64 {
-    if judge.folds() > 1 {
-        let made = network.graph.nodes.len() as u64 * judge.folds() as u64 * MADE;
-        network.spend / (facts::macs_of_a_run(network.graph) * judge.samples() as u64 + made).max(1)
-    } else {
-        0
+    if judge.folds() < 2 {
+        return 0;
     }
+    let made = network.graph.nodes.len() as u64 * judge.folds() as u64 * MADE;
+    network.spend / (facts::macs_of_a_run(network.graph) * judge.samples() as u64 + made).max(1)
 }
 
 /// Tries each group with the other methods, as far as the budget goes.
@@ -207,9 +212,15 @@ mod tests {
         assert_eq!(judges(76_473_920, 4, MACS), 1);
         assert_eq!(judges(4_089_184_256, 4, MACS), 1);
         assert!(judges(0, 1, MACS) > 1 << 20);
-        // As many as can pay for the runs that a choice takes.
-        for macs in [10_000_000, 30_000_000, 60_000_000] {
-            assert!(MACS / (macs * 4 * judges(macs, 4, MACS) as u64) >= RUNS, "{macs}");
+        // As many as can pay for the runs that a choice takes, also of the quarter that an outer fold of the estimate has.
+        for (macs, spend) in [
+            (10_000_000, MACS),
+            (30_000_000, MACS),
+            (60_000_000, MACS),
+            (200_000, MACS / 4),
+        ] {
+            assert!(pays(macs, 4 * judges(macs, 4, spend), spend), "{macs}");
         }
+        assert!(!pays(4_089_184_256, 4, MACS));
     }
 }

@@ -303,9 +303,7 @@ impl Found {
             _ => Ok(()),
         }
     }
-}
 
-impl Found {
     fn report(&self, metadata: &Metadata, samples: usize) -> Result<Report> {
         let mut layers = Vec::new();
         let mut weak = Vec::new();

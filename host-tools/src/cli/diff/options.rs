@@ -116,7 +116,7 @@ fn words(packed_by: &str) -> Result<Vec<String>> {
     while let Some(word) = all.next() {
         if OUTPUT.contains(&word.as_str()) {
             all.next();
-        } else if word != "--json" && !word.starts_with("--output=") {
+        } else if word != "--json" && !is_output(&word) {
             kept.push(word);
         }
     }
@@ -124,6 +124,11 @@ fn words(packed_by: &str) -> Result<Vec<String>> {
         return Err(usage("there is no network"));
     }
     Ok(kept)
+}
+
+/// Whether a word has the output in it: `--output=FILE`, `-oFILE`, `-o=FILE`.
+fn is_output(word: &str) -> bool {
+    word.starts_with("--output=") || word.starts_with("-o")
 }
 
 /// Each of the worst layers in f32, all of them, weights rounded for the samples, activations of 16 bits: as far as the words do not say so already.
@@ -197,6 +202,7 @@ mod tests {
         for text in [
             "pack net.onnx --dtype int8 --calibrate 'a b.npz' -o m.bin",
             "net.onnx -o m.bin --dtype int8 --json --calibrate \"a b.npz\"",
+            "net.onnx -om.bin --dtype int8 --calibrate 'a b.npz'",
             "net.onnx --output=m.bin --dtype int8 --calibrate a\\ b.npz",
         ] {
             assert_eq!(split(text), expected, "{text}");
