@@ -96,6 +96,27 @@ pub fn boards_by_turns(test: &str, boards: impl IntoIterator<Item = &'static Boa
     taken
 }
 
+/// The board that every run builds for.
+const ALWAYS: &str = "mps2-an386";
+
+/// Those boards of these names whose kernels are this run's turn, and the one that every run has; all where there are no turns. What waits is said.
+///
+/// # Panics
+/// Where a board has no such name.
+pub fn named_by_turns(test: &str, names: &[&str]) -> Vec<&'static Board> {
+    let named = names.iter().map(|name| Board::find(name).expect("a board"));
+    let is_mine = |board: &&'static Board| board.name == ALWAYS || !turns::here(vec![*board]).is_empty();
+    let taken: Vec<_> = named.filter(is_mine).collect();
+    if taken.len() < names.len() {
+        println!(
+            "{test}: {} of {} boards, the others are other commits' turn",
+            taken.len(),
+            names.len()
+        );
+    }
+    taken
+}
+
 /// The folder of the host tools' programs, which are built first. With the features of these tests, so that what cargo has compiled for them serves.
 ///
 /// # Panics

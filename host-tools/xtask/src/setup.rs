@@ -206,7 +206,14 @@ fn venv_with(folder: &Path, packages: &[&str]) -> Result<()> {
         run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
     }
     let mut install = Command::new(python);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    install.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-compile",
+        "--disable-pip-version-check",
+    ]);
     // This checkout's own package, with what the tests compile.
     install.env("MATURIN_PEP517_ARGS", "--features suite");
     run(install.args(packages).current_dir(root())).map_err(|error| {

@@ -90,7 +90,7 @@ const PARTS: [Part; 18] = [
     part(
         "systems",
         "the host tools for Windows and macOS, checked by the compiler",
-        When::Lint,
+        When::LintByTurns,
         gates::systems,
     ),
     part(
@@ -254,7 +254,8 @@ fn whole(record: bool) -> Results {
     let (oracles, builders, others) = ordered(&programs);
     let mut all = oracles;
     all.extend(builders);
-    let (mut lints, by_turns) = (jobs(When::Lint), programs::taken(4, jobs(When::LintByTurns)));
+    let (mut lints, by_turns) = (jobs(When::Lint), jobs(When::LintByTurns));
+    let by_turns = programs::taken(by_turns.len(), by_turns);
     println!(
         "{} of the lints that take turns, others are other commits' turn",
         by_turns.len()

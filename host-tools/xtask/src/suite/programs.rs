@@ -104,13 +104,20 @@ fn files(program: Program) -> Result<Vec<Program>> {
     Ok(files)
 }
 
-/// The programs of which a run takes a part, by the commit: they build what users build, minutes each, and compare little with oracles. Their own tests that
-/// go by turns count the runs that have their program.
-const BY_TURNS: [&[&str]; 4] = [
-    &["new", "python", "camera", "embedded"],
-    &["installed", "tasks", "panics", "serial", "self_test_boards"],
-    &["signed_boards", "include", "matrix", "places"],
-    &["compiled", "c", "learner", "slots_killed", "arena_boards"],
+/// The programs of which a run takes a part, by the commit: they build what users build, or runtimes with a feature that no other test wants, minutes each, and
+/// compare little with oracles. Their own tests that go by turns count the runs that have their program.
+const BY_TURNS: [&[&[&str]]; 2] = [
+    &[
+        &["new", "slots_killed"],
+        &["panics", "serial"],
+        &["signed_boards", "compiled"],
+        &["installed", "embedded", "camera"],
+        &["self_test_boards", "python"],
+        &["include", "learner"],
+        &["matrix", "c"],
+        &["places", "tasks", "arena_boards"],
+    ],
+    &[&["cores", "footprint"], &["accelerators", "stream"]],
 ];
 
 /// The number of the commit, by which tests that go by turns know theirs.
@@ -124,12 +131,15 @@ pub(super) fn take_turns(number: usize) {
 /// Whether the program is another run's turn.
 pub(super) fn waits(name: &str) -> bool {
     let number = TURN.get().copied();
-    number.is_some_and(|number| part(name).is_some_and(|part| part != number % BY_TURNS.len()))
+    number.is_some_and(|number| part(name).is_some_and(|(part, of)| part != number % of))
 }
 
-/// The part of [`BY_TURNS`] that has the program.
-fn part(name: &str) -> Option<usize> {
-    BY_TURNS.iter().position(|part| part.contains(&name))
+/// The part of [`BY_TURNS`] that has the program, and of how many.
+fn part(name: &str) -> Option<(usize, usize)> {
+    BY_TURNS.iter().find_map(|parts| {
+        let part = parts.iter().position(|part| part.contains(&name))?;
+        Some((part, parts.len()))
+    })
 }
 
 /// Tells a process that one of so many runs has the run's number, in a run with turns.
@@ -157,7 +167,7 @@ impl Program {
         if let Some(python) = PYTHON.get_or_init(setup::python) {
             command.env("ARENITE_PYTHON", python);
         }
-        tell(&mut command, part(&self.name).map_or(1, |_| BY_TURNS.len()));
+        tell(&mut command, part(&self.name).map_or(1, |(_, of)| of));
         let vela = root().join(".venv/bin/vela");
         if std::env::var_os("ARENITE_VELA").is_none() && vela.is_file() {
             command.env("ARENITE_VELA", vela);
@@ -237,7 +247,7 @@ mod tests {
 
     #[test]
     fn programs_that_go_by_turns_are_there_and_in_one_part() {
-        let mut all = BY_TURNS.concat();
+        let mut all = BY_TURNS.concat().concat();
         for name in &all {
             assert!(suites::find(&root(), name).is_some(), "{name}");
         }
@@ -245,7 +255,10 @@ mod tests {
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), count);
-        assert_eq!((part("new"), part("guards")), (Some(0), None));
+        assert_eq!(
+            (part("serial"), part("stream"), part("guards")),
+            (Some((1, 8)), Some((1, 2)), None)
+        );
         // No run is under way in this process.
         assert!(!waits("new") && !waits("guards"));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use arenite::ops::low_bit::Conv2dS8W4;
 use arenite::quant::Multiplier;
 use arenite::{Step, Target};
-use arenite_host::board::{self, Blob, Board, RunOptions};
+use arenite_host::board::{self, Blob, RunOptions};
 use arenite_host::graph::LowBits;
 use arenite_host::model::{ModelFile, run};
 use arenite_host::pack::{Options, Packed, pack};
@@ -261,8 +261,8 @@ fn boards_answer_as_the_host_does_bit_for_bit() {
         .map(|image| vec![image.iter().flat_map(|&v| stored(v, &view.inputs[0])).collect()])
         .collect();
     let expected = run(&file.load().expect("loads"), &runs, true, &mut |_, _, _| {}).expect("runs");
-    for name in ["mps2-an386", "mps2-an385:thumbv6m"] {
-        let board: &'static Board = Board::find(name).expect("a known board");
+    for board in arenite_tests::named_by_turns("weights of four bits", &["mps2-an386", "mps2-an385:thumbv6m"]) {
+        let name = board.name;
         if let Err(reason) = board::ready(board) {
             arenite_tests::skip(&format!("weights of four bits on {name}"), &reason.to_string());
             continue;
