@@ -40,10 +40,7 @@ fn boards_adapt_the_same_bits() {
         asked.optimiser = Optimiser::named("adam").expect("an optimiser");
     }
     let (file, _) = packed(options);
-    for board in named_by_turns(
-        "boards_adapt_the_same_bits",
-        &["mps2-an386", "mps2-an385", "aarch64-virt"],
-    ) {
+    for board in named_by_turns("boards_adapt_the_same_bits", &["mps2-an385", "aarch64-virt"]) {
         match board::ready(board) {
             Ok(()) => learns(&file, board, 5),
             Err(reason) => skip("boards_adapt_the_same_bits", &reason.to_string()),

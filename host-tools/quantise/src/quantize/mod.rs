@@ -26,6 +26,7 @@ mod parts;
 pub mod ports;
 mod range;
 mod ranges;
+mod recurrent;
 mod rewrite;
 mod rounding;
 mod search;

@@ -1,6 +1,6 @@
 //! Normalisations of lines (LayerNorm, RMSNorm) in int16 inside an int8 network. A line's mean is taken away, squared, averaged and inverted: of bytes each of
 //! these steps rounds to a part in 256 of its own range, and lines of little variance lose most. Of 16 bits what is left is the rounding of what goes in and
-//! what comes out.
+//! what comes out. Recurrent layers are as well.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use super::form::{concerns, form};
 use super::groups::Groups;
 use super::range::Method;
 use super::ranges::Ranges;
+use super::recurrent;
 use super::statistics::Parts;
 use crate::error::Result;
 use crate::graph::{Activation, BinaryOp, Graph, NodeId, Op, Quant, ReduceKind, TensorId, UnaryKind};
@@ -27,30 +28,32 @@ pub(super) struct Wide {
     pub(super) quant: BTreeMap<TensorId, Quant>,
 }
 
-/// The normalisations of a network, and the same with the sums that they normalise, which are what residual connections add up; empty where there is
-/// none, or where its activations are no int8.
+/// What of a network may be int16: its recurrent layers; its normalisations, and these with the sums that they normalise, which are what residual connections
+/// add up. Empty where it has none of them, or where its activations are no int8.
 ///
 /// # Errors
 /// Ranges that no scale holds.
 pub(super) fn of(graph: &Graph, context: &Context<'_>, parts: &Parts) -> Result<Vec<Wide>> {
+    if context.activations != Activations::Int8 {
+        return Ok(Vec::new());
+    }
     let (producers, consumers) = (graph.producers(), graph.consumers());
-    let mut nodes = vec![false; graph.nodes.len()];
     let has_form = |&index: &usize| {
         let node = &graph.nodes[index];
         !context.kept[index] && concerns(graph, node) && form(graph, node, Activations::Int16).is_ok()
     };
-    if context.activations == Activations::Int8 {
-        for index in 0..graph.nodes.len() {
-            let found = normalisation(graph, &producers, &consumers, index).unwrap_or_default();
-            if found.iter().all(has_form) {
-                found.into_iter().for_each(|index| nodes[index] = true);
-            }
+    let mut steps = recurrent::nodes(graph, &producers, &consumers);
+    for (index, own) in steps.iter_mut().enumerate() {
+        *own &= has_form(&index);
+    }
+    let mut nodes = steps.clone();
+    for index in 0..graph.nodes.len() {
+        let found = normalisation(graph, &producers, &consumers, index).unwrap_or_default();
+        if found.iter().all(has_form) {
+            found.into_iter().for_each(|index| nodes[index] = true);
         }
     }
-    if !nodes.contains(&true) {
-        return Ok(Vec::new());
-    }
-    let read = |id: TensorId| consumers[id.0].iter().any(|reader| nodes[reader.0]);
+    let read = |id: TensorId| consumers[id.0].iter().any(|reader| nodes[reader.0] && !steps[reader.0]);
     let mut with_sums = nodes.clone();
     for (index, node) in graph.nodes.iter().enumerate() {
         let sum = matches!(
@@ -62,9 +65,11 @@ pub(super) fn of(graph: &Graph, context: &Context<'_>, parts: &Parts) -> Result<
         );
         with_sums[index] |= sum && has_form(&index) && node.outputs.iter().any(|&id| read(id));
     }
-    let mut all = vec![made(graph, context, parts, nodes)?];
-    if with_sums != all[0].nodes {
-        all.push(made(graph, context, parts, with_sums)?);
+    let mut all: Vec<Wide> = Vec::new();
+    for nodes in [steps, nodes, with_sums] {
+        if nodes.contains(&true) && all.iter().all(|before| before.nodes != nodes) {
+            all.push(made(graph, context, parts, nodes)?);
+        }
     }
     Ok(all)
 }
