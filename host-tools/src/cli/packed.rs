@@ -85,7 +85,7 @@ fn figures(summary: &Summary, output: &Path) -> String {
         }
         if report.int16_inside > 0 {
             text += &format!(
-                "    {} steps of normalisations are of int16: the answers are nearer so\n",
+                "    {} steps of normalisations or recurrent layers are of int16: the answers are nearer so\n",
                 report.int16_inside
             );
         }

@@ -14,7 +14,7 @@ pub struct Quantization {
     pub judged: Option<usize>,
     /// Signal-to-noise ratio of the quantised network on these samples, before the last softmax, in dB; none where the signal is zero or the noise is.
     pub snr_db: Option<f64>,
-    /// The same where no sample judges ranges that it has calibrated itself, every weight at its nearest integer. Ranges were chosen by it: other samples give less.
+    /// The same where no sample judges ranges that it has calibrated itself, every weight at its nearest integer. Ranges were chosen by it: others give less.
     pub cross_snr_db: Option<f64>,
     /// Estimate of the same on samples that nothing was chosen by; none of one sample, and where precision was chosen layer by layer. Files do not hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,7 +24,7 @@ pub struct Quantization {
     /// Pairs of layers whose channels were brought to like sizes.
     #[serde(default)]
     pub equalised: usize,
-    /// Steps of normalisations, and sums that they normalise, whose activations are int16 in a network of int8.
+    /// Steps of recurrent layers and of normalisations, and sums that these normalise, whose activations are int16 in a network of int8.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub int16_inside: usize,
     /// Whether biases take up what rounded weights add on average.

@@ -49,8 +49,9 @@ struct Direction<'a> {
     cell: Cell,
     /// `[hidden * gates, inputs]`
     w: Value,
-    /// `[hidden * gates, hidden]`
-    r: Value,
+    /// `[hidden * gates, hidden]`, in the pieces that are multiplied at once: of a GRU those of two gates and of the candidate. Cut here, all steps have the
+    /// same weights.
+    r: Vec<Value>,
     /// `[hidden * gates]` each.
     bias: Option<(Value, Value)>,
     h: Option<Value>,
@@ -143,10 +144,19 @@ impl<'a> Importer<'_, 'a> {
                     Some([part(0)?, part(1)?, part(2)?])
                 }
             };
+            let whole = of(self, &r)?;
+            let pieces = if cell == Cell::Gru {
+                vec![
+                    self.part(&whole, 0, 0, 2 * hidden)?,
+                    self.part(&whole, 0, 2 * hidden, hidden)?,
+                ]
+            } else {
+                vec![whole]
+            };
             let direction = Direction {
                 cell,
                 w: of(self, &w)?,
-                r: of(self, &r)?,
+                r: pieces,
                 bias,
                 h: first_h.as_ref().map(|h| of(self, h)).transpose()?,
                 c: first_c.as_ref().map(|c| of(self, c)).transpose()?,
@@ -252,7 +262,7 @@ impl<'a> Importer<'_, 'a> {
             let own = self.reshape(&own, &[batch, rows])?;
             let next = match d.cell {
                 Cell::Rnn => {
-                    let sum = self.plus_state(own, h.as_ref(), &d.r)?;
+                    let sum = self.plus_state(own, h.as_ref(), &d.r[0])?;
                     self.activated(d, 0, &sum)?
                 }
                 Cell::Gru => self.gru_step(&own, h.as_ref(), late.as_ref(), d)?,
@@ -283,7 +293,7 @@ impl<'a> Importer<'_, 'a> {
         d: &Direction<'_>,
     ) -> Result<(Value, Value)> {
         let n = d.hidden;
-        let sum = self.plus_state(own, h, &d.r)?;
+        let sum = self.plus_state(own, h, &d.r[0])?;
         // Input, output, forget, cell.
         let mut gates = Vec::new();
         for gate in 0..4 {
@@ -338,16 +348,15 @@ impl<'a> Importer<'_, 'a> {
             let rest = self.binary(BinaryOp::Sub, &Array::scalar(1.0).into(), &update)?;
             return self.binary(BinaryOp::Mul, &rest, &candidate);
         };
-        let (gate_rows, state_rows) = (self.part(&d.r, 0, 0, 2 * n)?, self.part(&d.r, 0, 2 * n, n)?);
         let gates_own = self.part(own, 1, 0, 2 * n)?;
-        let gates = self.plus_state(gates_own, Some(h), &gate_rows)?;
+        let gates = self.plus_state(gates_own, Some(h), &d.r[0])?;
         let (update, reset) = (part(self, &gates, 0)?, part(self, &gates, 1)?);
         let (update, reset) = (self.activated(d, 0, &update)?, self.activated(d, 0, &reset)?);
         let term = if d.reset_first {
             let kept = self.binary(BinaryOp::Mul, &reset, h)?;
-            self.linear(&kept, &state_rows, None)?
+            self.linear(&kept, &d.r[1], None)?
         } else {
-            let product = self.linear(h, &state_rows, late)?;
+            let product = self.linear(h, &d.r[1], late)?;
             self.binary(BinaryOp::Mul, &reset, &product)?
         };
         let sum = self.binary(BinaryOp::Add, &candidate, &term)?;

@@ -154,7 +154,7 @@ impl Calibrated {
         }
     }
 
-    /// Takes normalisations in int16, where they bring the answers nearer.
+    /// Takes recurrent layers and normalisations in int16, where they bring the answers nearer.
     fn widen(&mut self, context: &Context<'_>, start: &mut Found) -> Result<()> {
         for wide in norms::of(&self.graph, context, &self.parts)? {
             let network = self.network_with(context, Some(&wide));

@@ -1,5 +1,5 @@
-//! Unrolled recurrent layers in int16 inside an int8 network. Each step of such a layer reads what the step before it computed, so that roundings of bytes add up
-//! over the steps.
+//! Unrolled recurrent layers in int16 inside an int8 network. Each step of such a layer reads what the step before it computed, so that roundings of bytes add
+//! up over the steps.
 
 use crate::graph::{Graph, Node, NodeId, Op, TensorId};
 
@@ -123,7 +123,7 @@ mod tests {
     /// Three products of the same weights, of each other's results or all of the first one's operand, added to products of the input, and a layer behind them.
     fn network(is_recurrent: bool) -> Graph {
         let mut graph = Graph::default();
-        let mut weights = |name: &str, graph: &mut Graph| {
+        let weights = |name: &str, graph: &mut Graph| {
             let id = tensor(graph, name, &[2, 2]);
             graph.tensors[id.0].kind = TensorKind::Const(Data::from_f32(&[1.0, 2.0, 3.0, 4.0]));
             id
@@ -131,7 +131,7 @@ mod tests {
         let [own, of_input, last] = ["own", "of_input", "last"].map(|name| weights(name, &mut graph));
         let x = tensor(&mut graph, "x", &[1, 2]);
         let first = push(&mut graph, "first", Op::Unary(UnaryKind::Relu), &[x]);
-        let mut state = first;
+        let (mut state, mut last_state) = (first, first);
         for step in ["1", "2", "3"] {
             let moved = push(&mut graph, &format!("product {step}"), linear(), &[state, own]);
             let input = push(&mut graph, &format!("input {step}"), linear(), &[x, of_input]);
@@ -143,9 +143,9 @@ mod tests {
             let sum = push(&mut graph, &format!("sum {step}"), sum, &[moved, cut]);
             let next = push(&mut graph, &format!("state {step}"), Op::Unary(UnaryKind::TANH), &[sum]);
             state = if is_recurrent { next } else { first };
-            graph.outputs = vec![next];
+            last_state = next;
         }
-        let behind = push(&mut graph, "behind", linear(), &[graph.outputs[0], last]);
+        let behind = push(&mut graph, "behind", linear(), &[last_state, last]);
         graph.outputs = vec![push(&mut graph, "result", Op::Unary(UnaryKind::TANH), &[behind])];
         graph
     }

@@ -10,8 +10,8 @@ use ndarray::{ArrayD, Axis};
 
 use crate::quantise::network::{answers, calibrated};
 
-/// Signal over noise that they must reach in int8, in dB.
-const LEAST: f64 = 24.0;
+/// Each with the signal over noise that it must reach in int8, in dB. Without steps in int16 the first two reach 27 and 33.
+const LEAST: [(&str, f64); 3] = [("lstm", 30.0), ("gru", 37.5), ("rnn", 32.0)];
 
 fn models(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name)
@@ -29,7 +29,7 @@ fn rows(array: &ArrayD<f32>) -> Vec<ArrayD<f32>> {
 fn recurrent_layers_of_onnx_become_int8() {
     let of = |name: &str| models("recurrent").join(name);
     let [samples, judged] = ["samples.npy", "judged.npy"].map(|name| rows(&array(&of(name))));
-    for name in ["lstm", "gru", "rnn"] {
+    for (name, least) in LEAST {
         let folder = tempfile::tempdir().expect("a folder");
         let options = calibrated(&of(&format!("{name}.onnx")), folder.path(), &samples, &[]);
         pack(&options, &mut |_, _, _| {}).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -49,7 +49,7 @@ fn recurrent_layers_of_onnx_become_int8() {
         }
         let snr = 10.0 * (signal / noise).log10();
         eprintln!("{name}: {snr:.1} dB");
-        assert!(snr >= LEAST, "{name}: {snr} dB");
+        assert!(snr >= least, "{name}: {snr} dB");
         oracle::compared("ONNX Runtime", found.len(), 1);
     }
 }
