@@ -78,7 +78,7 @@ pub fn turns<T>(test: &str, turns: usize, all: impl IntoIterator<Item = T>) -> V
     let (turn, count) = (number % turns, all.len());
     let taken = all.into_iter().enumerate().filter(|(index, _)| index % turns == turn);
     let taken: Vec<T> = taken.map(|(_, one)| one).collect();
-    println!("{test}: {} of {count}, the others are other commits' turn", taken.len());
+    say_waiting(test, taken.len(), count);
     taken
 }
 
@@ -87,12 +87,7 @@ pub fn boards_by_turns(test: &str, boards: impl IntoIterator<Item = &'static Boa
     let boards: Vec<_> = boards.into_iter().collect();
     let count = boards.len();
     let taken = turns::here(boards);
-    if taken.len() < count {
-        println!(
-            "{test}: {} of {count} boards, the others are other commits' turn",
-            taken.len()
-        );
-    }
+    say_waiting(test, taken.len(), count);
     taken
 }
 
@@ -107,14 +102,14 @@ pub fn named_by_turns(test: &str, names: &[&str]) -> Vec<&'static Board> {
     let named = names.iter().map(|name| Board::find(name).expect("a board"));
     let is_mine = |board: &&'static Board| board.name == ALWAYS || !turns::here(vec![*board]).is_empty();
     let taken: Vec<_> = named.filter(is_mine).collect();
-    if taken.len() < names.len() {
-        println!(
-            "{test}: {} of {} boards, the others are other commits' turn",
-            taken.len(),
-            names.len()
-        );
-    }
+    say_waiting(test, taken.len(), names.len());
     taken
+}
+
+fn say_waiting(test: &str, taken: usize, count: usize) {
+    if taken < count {
+        println!("{test}: {taken} of {count}, the others are other commits' turn");
+    }
 }
 
 /// The folder of the host tools' programs, which are built first. With the features of these tests, so that what cargo has compiled for them serves.

@@ -54,7 +54,7 @@ pub(super) fn kernels() -> Result<Outcome> {
         .iter()
         .map(|board| (board.runtime.join(","), board.triple))
         .collect();
-    for (features, triple) in suite::taken(3, all) {
+    for (features, triple) in suite::of_lint(3, all) {
         builds.entry(features).or_default().insert(triple);
     }
     for (features, triples) in builds {
@@ -65,8 +65,7 @@ pub(super) fn kernels() -> Result<Outcome> {
     // Without the features that are on by default: errors without their text.
     run(cargo(&["clippy", "--package", "arenite", "--lib", "--no-default-features"]).args(["--", "-D", "warnings"]))?;
     // As programs on hosts have it: the workspace's own lints see it with all that tests want, and so with nothing out of reach.
-    // Five lints have their turn: another number, or a run had always the same of them.
-    for features in suite::taken(7, ALONE) {
+    for features in suite::of_lint(5, ALONE) {
         run(
             cargo(&["clippy", "--package", "arenite", "--lib", "--features", features]).args(["--", "-D", "warnings"]),
         )?;
@@ -83,7 +82,7 @@ pub(super) fn firmware() -> Result<Outcome> {
         format!("{}{serial}{stream},registers", board.feature)
     };
     let boards: BTreeSet<_> = BOARDS.iter().map(|board| (board.triple, features(board))).collect();
-    for (triple, features) in suite::taken(3, &boards) {
+    for (triple, features) in suite::of_lint(3, &boards) {
         let arguments = ["clippy", "--lib", "--bins", "--target", triple, "--features", features];
         run(cargo(&arguments)
             .arg("--target-dir")
@@ -137,7 +136,7 @@ const SYSTEMS: [&str; 2] = ["x86_64-pc-windows-gnu", "aarch64-apple-darwin"];
 /// The programs for these systems. Nothing is linked, and no dependency has a compiler of C to ask.
 pub(super) fn systems() -> Result<Outcome> {
     let mut clippy = cargo(&["clippy", "--locked", "--package", "arenite-host", "--lib", "--bins"]);
-    for triple in suite::taken(2, SYSTEMS) {
+    for triple in suite::of_lint(2, SYSTEMS) {
         setup::rust_target(triple)?;
         clippy.args(["--target", triple]);
     }

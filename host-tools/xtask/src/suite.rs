@@ -27,7 +27,7 @@ use super::{Result, bench, cargo, gates, mutants, root, run};
 
 pub(super) use self::kernel::kernel;
 pub(super) use self::long::{due, long};
-pub(super) use self::programs::{taken, tell};
+pub(super) use self::programs::tell;
 pub(super) use self::results::{Outcome, Results};
 pub(super) use self::watch::{end_at, is_over, wait, watched};
 
@@ -225,6 +225,11 @@ fn jobs(when: When) -> Vec<Job> {
     PARTS.iter().filter(|part| part.when == when).map(Part::job).collect()
 }
 
+/// Of what a lint that goes by turns looks at, this run's share of so many.
+pub(super) fn of_lint<T>(turns: usize, all: impl IntoIterator<Item = T>) -> Vec<T> {
+    programs::taken(jobs(When::LintByTurns).len(), turns, all)
+}
+
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -255,7 +260,7 @@ fn whole(record: bool) -> Results {
     let mut all = oracles;
     all.extend(builders);
     let (mut lints, by_turns) = (jobs(When::Lint), jobs(When::LintByTurns));
-    let by_turns = programs::taken(by_turns.len(), by_turns);
+    let by_turns = programs::taken(1, by_turns.len(), by_turns);
     println!(
         "{} of the lints that take turns, others are other commits' turn",
         by_turns.len()

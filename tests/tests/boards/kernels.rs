@@ -122,9 +122,9 @@ fn every_kernel_equals_the_reference_and_restores_registers() {
             cores.push(board);
         }
     }
-    // Of one kernel, all of them.
+    // Of one kernel, all of them; else one.
     if only().is_none() {
-        cores = turns(TEST, 12, cores);
+        cores = turns(TEST, cores.len(), cores);
     }
     for board in cores {
         if let Err(reason) = ready(board) {
@@ -252,7 +252,7 @@ fn a_last_channel_of_the_general_form_ends_a_step_on_a_board() {
 #[test]
 fn no_check_of_the_development_profile_fires_on_a_board() {
     let name = "no_check_of_the_development_profile_fires_on_a_board";
-    let board = boards_by_turns(name, Board::find("mps2-an386"));
+    let board = boards_by_turns(name, [Board::find("mps2-an386").expect("a known board")]);
     attacked_on_boards(Profile::Development, board, BOARD_CASES, name);
 }
 

@@ -10,10 +10,10 @@ use super::groups::Groups;
 use super::judge::Judge;
 use super::masks;
 use super::network::Network;
-use super::norms::{self, Wide};
 use super::ranges::Ranges;
 use super::search::{self, Found};
 use super::statistics::{self, Parts};
+use super::wide::{self, Wide};
 use crate::error::Result;
 use crate::graph::{Graph, facts};
 
@@ -156,13 +156,13 @@ impl Calibrated {
 
     /// Takes recurrent layers and normalisations in int16, where they bring the answers nearer.
     fn widen(&mut self, context: &Context<'_>, start: &mut Found) -> Result<()> {
-        for wide in norms::of(&self.graph, context, &self.parts)? {
+        for wide in wide::of(&self.graph, context, &self.parts)? {
             let network = self.network_with(context, Some(&wide));
             let found = Found {
                 crossed: network.cross_noise(&start.choice, &self.judge)?,
                 choice: start.choice.clone(),
             };
-            if found.is_nearer(start, norms::ENOUGH) {
+            if found.is_nearer(start, wide::ENOUGH) {
                 self.graph = wide.graph.clone();
                 self.wide = Some(wide);
                 *start = found;

@@ -33,6 +33,7 @@ mod search;
 mod statistics;
 mod suspects;
 mod weight_only;
+mod wide;
 
 use std::path::PathBuf;
 

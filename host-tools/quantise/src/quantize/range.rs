@@ -36,6 +36,15 @@ impl Method {
         Self::Held16,
     ];
 
+    /// The one that is taken where no other is known to be nearer.
+    pub(super) fn first(activations: Activations) -> Self {
+        match activations {
+            Activations::Int8 => Self::MinMax,
+            // Its steps are so fine that ranges may lie well outside of what the samples have.
+            Activations::Int16 => Self::Wider,
+        }
+    }
+
     /// Its name in summaries.
     pub(super) fn name(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 
 use crate::graph::{Graph, Node, NodeId, Op, TensorId};
 
-/// Nodes that read the same weights, of which those that follow each other are the steps of a layer: two are as well a pair of branches.
+/// So many nodes that read the same weights, one behind the other, are steps of a layer; two are as well layers that share them.
 const STEPS: usize = 3;
 
 /// Of each node, whether it belongs to steps of a recurrent layer: matrices that several nodes read, one of which follows from another; what is computed from

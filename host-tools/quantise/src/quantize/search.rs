@@ -1,6 +1,5 @@
 //! Which range each group of activations gets: the one of several with which the whole network's answers are nearest to the float network's.
 
-use super::activations::Activations;
 use super::evaluate::Samples;
 use super::judge::Judge;
 use super::network::Network;
@@ -40,7 +39,7 @@ impl Found {
         self.crossed.iter().sum()
     }
 
-    /// Whether it is nearer than another choice, judged by the same samples, beyond chance: the noise falls to this share, and by more than its standard error.
+    /// Whether it is nearer than another choice, judged by the same samples, beyond chance: the noise falls to this share, and by more than [`SURE`].
     pub(super) fn is_nearer(&self, other: &Self, share: f64) -> bool {
         let count = self.crossed.len().min(other.crossed.len()) as f64;
         let falls = self.crossed.iter().zip(&other.crossed).map(|(own, other)| other - own);
@@ -58,11 +57,7 @@ pub(super) fn uniform(network: &Network<'_>, judge: &Judge) -> Result<Found> {
         let of = |whole: &bool| if *whole { Method::MinMax } else { method };
         network.ranges.whole.iter().map(of).collect()
     };
-    let first = match network.activations {
-        Activations::Int8 => Method::MinMax,
-        // Its steps are so fine that ranges may lie well outside of what the samples have.
-        Activations::Int16 => Method::Wider,
-    };
+    let first = Method::first(network.activations);
     let mut best = Found {
         choice: all(first),
         crossed: network.cross_noise(&all(first), judge)?,

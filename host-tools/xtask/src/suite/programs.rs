@@ -149,9 +149,9 @@ pub(in super::super) fn tell(command: &mut Command, runs: usize) {
     }
 }
 
-/// Those that are this run's turn, of so many turns; all of them in a run without turns.
-pub(in super::super) fn taken<T>(turns: usize, all: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mine = |index: usize| TURN.get().is_none_or(|turn| index % turns == turn % turns);
+/// Those that are this run's turn, of so many turns, where one of `runs` runs has them; all of them in a run without turns.
+pub(super) fn taken<T>(runs: usize, turns: usize, all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mine = |index: usize| TURN.get().is_none_or(|turn| index % turns == turn / runs % turns);
     let all = all.into_iter().enumerate().filter(|(index, _)| mine(*index));
     all.map(|(_, one)| one).collect()
 }
