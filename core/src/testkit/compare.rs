@@ -167,7 +167,7 @@ impl Bench<'_> {
             let spots = match placement {
                 0 => Some(apart.clone()),
                 // By pieces of the kernel's code.
-                1 => cfg!(not(target_os = "none")).then(|| apart.clone()),
+                1 => functions.run_pieces.map(|_| apart.clone()),
                 _ => {
                     let distances = (functions.near)(params, operand.into());
                     let distance = distances.get(at_it).copied().flatten();
@@ -182,9 +182,8 @@ impl Bench<'_> {
             let weights = constants.0.get(..constants_len).ok_or(BROKEN)?;
             // Load accepts all that a packer writes.
             (functions.check)(params, &bounds(spots.end, weights)).map_err(|_| BROKEN)?;
-            let run = functions.run;
-            #[cfg(not(target_os = "none"))]
-            let run = if placement == 1 { functions.run_pieces } else { run };
+            let by_pieces = functions.run_pieces.filter(|_| placement == 1);
+            let run = by_pieces.unwrap_or(functions.run);
             run(params, &memory(&mut arena.0, weights)).ok_or(BROKEN)?;
             let mut at = 0;
             for (index, spot) in spots.iter().filter(|spot| spot.is_written()).enumerate() {

@@ -31,9 +31,8 @@ pub(super) struct Functions {
     pub(super) place: Place,
     /// Runs the step.
     pub(super) run: fn(&[u8], &Mem<'_>) -> Option<()>,
-    /// Runs the step by the pieces of the kernel's code that it takes, as a compiled model does.
-    #[cfg(not(target_os = "none"))]
-    pub(super) run_pieces: fn(&[u8], &Mem<'_>) -> Option<()>,
+    /// Runs the step by the pieces of the kernel's code that it takes, as a compiled model does; `None` where the code has none.
+    pub(super) run_pieces: Option<fn(&[u8], &Mem<'_>) -> Option<()>>,
     /// Whether the step refuses an index: [`Kernel::out_of_range`].
     pub(super) refuses: fn(&[u8], &Mem<'_>) -> bool,
     /// Checks the step as load does.
@@ -51,8 +50,7 @@ impl Functions {
             visit: visit::<K::Op>,
             place: place::<K::Op>,
             run: run::<K>,
-            #[cfg(not(target_os = "none"))]
-            run_pieces: run_pieces::<K>,
+            run_pieces: if K::PIECES { Some(run_pieces::<K>) } else { None },
             refuses: refuses::<K>,
             check: |params, bounds| check::<K>((0, params), bounds),
             near: near::<K>,
@@ -80,7 +78,7 @@ fn run<K: Kernel>(params: &[u8], mem: &Mem<'_>) -> Option<()> {
     K::run(decoded(params).as_ref()?, mem)
 }
 
-#[cfg(not(target_os = "none"))]
+#[inline(never)]
 fn run_pieces<K: Candidate>(params: &[u8], mem: &Mem<'_>) -> Option<()> {
     let op = decoded(params)?;
     let pieces = K::pieces(&op, mem.weights);

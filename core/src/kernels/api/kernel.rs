@@ -71,6 +71,9 @@ pub trait Kernel {
     /// Computes the step. `None` where an index is refused, and where an operand is out of bounds, which a successful load excludes.
     fn run(op: &Self::Op, mem: &Mem<'_>) -> Option<()>;
 
+    /// Whether its code is in pieces: [`Kernel::run_pieces`] can do with some of them.
+    const PIECES: bool = false;
+
     /// As [`Kernel::run`], by the pieces of its code whose bits are set: those that `Candidate::pieces` says. A compiled model gives the same constant to all
     /// steps of a kernel, so that the linker's optimiser sees what none of them takes.
     #[inline(always)]

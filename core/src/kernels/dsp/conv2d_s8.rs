@@ -81,6 +81,8 @@ impl Kernel for S8 {
         run::<Separate>(op, mem, |g| needs(g, op.form), 0, u32::MAX)
     }
 
+    const PIECES: bool = true;
+
     fn run_pieces(op: &PackedConv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
         run_pieces::<Separate>(op, mem, pieces)
     }

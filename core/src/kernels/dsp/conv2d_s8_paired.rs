@@ -70,6 +70,8 @@ impl Kernel for S8 {
         conv2d_s8::run::<Paired>(op, mem, |g| conv2d_s8::needs(g, op.form), 0, u32::MAX)
     }
 
+    const PIECES: bool = true;
+
     fn run_pieces(op: &PackedConv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
         conv2d_s8::run_pieces::<Paired>(op, mem, pieces)
     }

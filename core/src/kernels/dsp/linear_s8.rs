@@ -93,6 +93,8 @@ impl Kernel for S8 {
         Self::run_pieces(op, mem, u32::MAX)
     }
 
+    const PIECES: bool = true;
+
     #[inline(always)]
     fn run_pieces(op: &PackedConv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
         let needs = Self::needs(op);

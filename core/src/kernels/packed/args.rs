@@ -1,5 +1,7 @@
 //! Arguments of the inner loops. `#[repr(C)]`; the assembly reads fields by `offset_of!`.
 
+use core::mem::MaybeUninit;
+
 use super::channel_record::Record;
 
 /// Channels that `rows` takes at a time.
@@ -24,8 +26,8 @@ pub(super) struct DotRowsArgs {
     pub(super) inputs: usize,
     /// Single form: shift of the mantissas to the right.
     pub(super) right: u32,
-    /// The accumulators of the channels that ended the call.
-    pub(super) sums: [[i32; 4]; LANES],
+    /// The accumulators of the channels that ended the call; nothing before one did.
+    pub(super) sums: MaybeUninit<[[i32; 4]; LANES]>,
 }
 
 /// XOR mask of the plane's bytes. ARMv6-M loads unsigned bytes with one instruction less.

@@ -86,6 +86,8 @@ impl Kernel for S8 {
         Self::run_pieces(op, mem, u32::MAX)
     }
 
+    const PIECES: bool = true;
+
     #[inline(always)]
     fn run_pieces(op: &Conv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
         let needs = Self::needs(op);
@@ -153,6 +155,17 @@ impl Candidate for S8 {
             Some(pixels) => (pixels as usize, true),
             None => (usize::from(window.output[0]) * usize::from(window.output[1]), false),
         };
+        // As the loop goes that takes two channels at a time; others do not ask.
+        for pair in records.chunks(2) {
+            let block = |record: &Record| record[2] & channel_record::BLOCK;
+            let same = pair.iter().all(|record| block(record) == block(&pair[0]));
+            pieces |= match block(&pair[0]) {
+                channel_record::BLOCK3 if same => pieces::BY_3,
+                channel_record::BLOCK4 if same => pieces::BY_4,
+                channel_record::BLOCK8 if same => pieces::BY_8,
+                _ => pieces::BY_2,
+            };
+        }
         pieces |= is(matches!(pixels % 4, 2 | 3), pieces::SOME) | if points { pieces::POINTS } else { pieces::WINDOWS };
         if !points {
             let nowhere = core::ptr::null();

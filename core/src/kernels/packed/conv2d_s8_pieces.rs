@@ -20,3 +20,18 @@ pub(super) const ROWS: u32 = 128;
 pub(super) const COPIES: u32 = 256;
 /// Rows of windows tap by tap.
 pub(super) const TAPS: u32 = 512;
+/// Blocks of two channels: of 2 inputs, which are those of unlike channels too, of 3, 4 and 8.
+#[cfg(any(test, packing, kernel_isa = "rv32im"))]
+pub(super) const BY_2: u32 = 1024;
+/// See [`BY_2`].
+#[cfg(any(test, packing, kernel_isa = "rv32im"))]
+pub(super) const BY_3: u32 = 2048;
+/// See [`BY_2`].
+#[cfg(any(test, packing, kernel_isa = "rv32im"))]
+pub(super) const BY_4: u32 = 4096;
+/// See [`BY_2`].
+#[cfg(any(test, packing, kernel_isa = "rv32im"))]
+pub(super) const BY_8: u32 = 8192;
+/// All of them.
+#[cfg(kernel_isa = "rv32im")]
+pub(super) const BLOCKS: u32 = BY_2 | BY_3 | BY_4 | BY_8;

@@ -155,16 +155,17 @@ impl<'a> Patches<'a> {
                     unpack(corners.map(|corner| line(&corner)), UnpackLines::one(run), words)
                 } else if narrow && !last {
                     let mut to = words.add(2 * run).cast::<i8>();
-                    let lines = corners.map(|corner| {
+                    let mut lines = [core::ptr::null(); 4];
+                    // Not `map`, which would copy the corners.
+                    for (from, corner) in lines.iter_mut().zip(&corners) {
                         let y = inside(corner.y, at);
-                        if y && within(&corner) {
-                            return line(&corner);
+                        *from = line(corner);
+                        if !(y && within(corner)) {
+                            self.copy(corner.x, y, *from, to);
+                            *from = to;
+                            to = to.add(run);
                         }
-                        let copy = to;
-                        to = to.add(run);
-                        self.copy(corner.x, y, line(&corner), copy);
-                        copy.cast_const()
-                    });
+                    }
                     unpack(lines, UnpackLines::one(run), words)
                 } else if has(TAPS) {
                     self.taps(&corners, at, words)
@@ -223,11 +224,17 @@ impl<'a> Patches<'a> {
             (columns, columns)
         };
         let [before, until, end] = [before, until, columns].map(|n| n as usize * channels);
-        // SAFETY: `to` takes the `end` bytes of the row's taps (fn docs); `before..until` are those inside the image, which are readable.
+        let put = |i: usize, byte: i8| {
+            // SAFETY: `to` takes the `end` bytes of the row's taps (fn docs), of which this is one.
+            unsafe { to.add(i).write(byte) };
+            // Nothing, but the compiler makes a `memcpy` or `memset` of no loop that holds it: half a KB, for a few bytes a row.
+            core::hint::black_box(());
+        };
+        // SAFETY: `before..until` are those inside the image, which are readable.
         unsafe {
-            (0..before).for_each(|i| to.add(i).write(self.zero_point));
-            (before..until).for_each(|i| to.add(i).write(*line.wrapping_add(i)));
-            (until..end).for_each(|i| to.add(i).write(self.zero_point));
+            (0..before).for_each(|i| put(i, self.zero_point));
+            (before..until).for_each(|i| put(i, *line.wrapping_add(i)));
+            (until..end).for_each(|i| put(i, self.zero_point));
         }
     }
 

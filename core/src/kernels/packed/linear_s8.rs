@@ -18,6 +18,7 @@ use super::linear_s8_groups::armv6m::fours;
 #[cfg(kernel_isa = "rv32im")]
 use super::linear_s8_groups::rv32im::fours;
 use super::linear_s8_layout::{Bytes, Halves, Layout};
+use super::linear_s8_single_loop::SingleLoopArgs;
 use super::requantize_4_channels_s8::four;
 use super::{Core, channel_record, linear_s8_dot, pack, requantize};
 use crate::arena::Mem;
@@ -103,6 +104,8 @@ impl<L: Layout> Kernel for Dense<L> {
         Self::run_pieces(op, mem, u32::MAX)
     }
 
+    const PIECES: bool = true;
+
     #[inline(always)]
     fn run_pieces(op: &Conv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
         let needs = Self::needs(op);
@@ -128,6 +131,15 @@ impl<L: Layout> Kernel for Dense<L> {
                 x = scratch.as_src();
             }
             let y = output.slice(pixel * records.len(), records.len())?;
+            if pieces & MANY == 0 {
+                let weights = (weights.as_ptr(), x.as_ptr(), words);
+                let outputs = (records.as_ptr(), y.as_mut_ptr(), records.len());
+                let twice = requantize::twice(op.output_zero_point);
+                let mut args = SingleLoopArgs::new(weights, least_block(pieces), outputs, twice);
+                // SAFETY: as below. All records are short, and all of a block's sums fit: `pieces`.
+                unsafe { L::single_loop(&mut args) };
+                continue;
+            }
             // SAFETY: the words and a byte for each of `words` inputs, as often as there are four channels or what is left of them: `needs`. Padding in scratch
             // meets weights of zero.
             unsafe {
@@ -148,24 +160,41 @@ impl<L: Layout> Kernel for Dense<L> {
     }
 }
 
-/// Pieces of the code, behind a bit for each [number](linear_s8_dot::number) of a block: inputs that are filled up, channels of other forms than the short or
-/// fewer than four, outputs that are limited.
+/// Pieces of the code, behind a bit for each [number](linear_s8_dot::number) of a block: inputs that are filled up, channels of other forms than the short,
+/// outputs that are limited, groups of fewer than four channels, loops that are unrolled.
 const FILLED: u32 = 1 << 8;
 const OTHERS: u32 = 1 << 9;
 const LIMITED: u32 = 1 << 10;
+const FEWER: u32 = 1 << 11;
+const MANY: u32 = 1 << 12;
 
-/// A block's number; the only one that there is, where the pieces have one.
+/// Blocks of 2, 4, 8, 16 and 32 inputs, from this bit on: those whose sums fit 16 bits, the largest of each group of four channels.
+const BLOCKS_AT: u32 = 13;
+
+/// Products and 16 for each output up to which the [single loop](super::linear_s8_single_loop) takes no more than a compiled step saves beside a loaded one.
+#[cfg(any(test, packing))]
+const SINGLE_LOOP: u64 = 600;
+
+/// The least block that the pieces have, which fits where a larger one does.
+#[inline(always)]
+fn least_block(pieces: u32) -> usize {
+    2 << (pieces >> BLOCKS_AT).trailing_zeros().min(4)
+}
+
+/// A block's number; of those that the pieces have, where they are known. By arms, so that the compiler leaves out the loops of all others.
 #[inline(always)]
 fn chosen(number: u32, pieces: u32) -> u32 {
-    let numbers = pieces & (FILLED - 1);
-    if numbers == FILLED - 1 {
-        return number;
+    let has = |number: u32| pieces >> number & 1 == 1;
+    match number {
+        0 if has(0) => 0,
+        1 if has(1) => 1,
+        2 if has(2) => 2,
+        3 if has(3) => 3,
+        4 if has(4) => 4,
+        5 if has(5) => 5,
+        _ if pieces == u32::MAX => number,
+        _ => pieces.trailing_zeros(),
     }
-    let others = (0..FILLED.trailing_zeros()).filter(|&other| numbers >> other & 1 == 1);
-    others.fold(
-        numbers.trailing_zeros(),
-        |chosen, other| if other == number { other } else { chosen },
-    )
 }
 
 /// The pieces that a step takes.
@@ -175,13 +204,39 @@ fn pieces<L: Layout>(op: &Conv2dS8, weights: &[u8]) -> u32 {
     let Some(records) = records(op, &mem) else {
         return u32::MAX;
     };
-    let others = |record: &Record| record[2] & (SINGLE | GENERAL | CONSTANT) != 0;
     let numbers = records.iter().fold(0, |bits, record| bits | 1 << number(record[2]));
+    let mut others = records.iter().map(|record| record[2]);
+    let others = others.any(|code| code & (SINGLE | GENERAL | CONSTANT) != 0);
+    let outputs = op.window.output_len().map_or(0, u64::from);
+    let is_small = outputs * u64::from(padded(op.window.input[2].into()) + 16) <= SINGLE_LOOP;
+    let blocks = if is_small && !others {
+        blocks_of::<L>(op, weights, records)
+    } else {
+        None
+    };
     let is = |holds: bool, piece: u32| if holds { piece } else { 0 };
     numbers
         | is(Dense::<L>::needs(op).scratch > 0, FILLED)
-        | is(records.len() % 4 != 0 || records.iter().any(others), OTHERS)
+        | is(others, OTHERS)
+        | is(records.len() % 4 != 0, FEWER)
         | is(op.clamp != [i8::MIN, i8::MAX], LIMITED)
+        | blocks.map_or(MANY, |blocks| blocks << BLOCKS_AT)
+}
+
+/// The largest blocks of the groups, as [`BLOCKS_AT`] has them; `None` where a group has none.
+#[cfg(any(test, packing))]
+fn blocks_of<L: Layout>(op: &Conv2dS8, weights: &[u8], records: &[Record]) -> Option<u32> {
+    let words = padded(op.window.input[2].into()) as usize;
+    let weights = Mem::of_weights(weights).weights::<i32>(op.weights, Dense::<L>::needs(op).weights / 4)?;
+    let mut groups = blocks(weights, words * L::WORDS as usize).zip(records.chunks(4));
+    groups.try_fold(0, |found, (weights, records)| {
+        let number = number(records.first()?[2]);
+        let fits = |power: &u32| {
+            let fits = |channel| pack::blocks_fit(L::channel(weights, number, channel), 2 << power);
+            words.is_multiple_of(2 << power) && (0..4).all(fits)
+        };
+        Some(found | 1 << (0..5).rev().find(fits)?)
+    })
 }
 
 #[cfg(any(test, packing))]
@@ -331,7 +386,7 @@ unsafe fn outputs<L: Layout>(
                 }
             }
             L::sums(weights, x, words, (number, left), &mut found);
-            if pieces & OTHERS == 0 {
+            if pieces & (OTHERS | FEWER) == 0 {
                 four(found.as_ptr(), record, y, twice);
             } else if left < 4 {
                 some(op, record, &found, y, left);

@@ -1,6 +1,7 @@
 //! The layouts of a fully connected layer's weights: those of four channels for each input.
 
 use super::linear_s8_dot;
+use super::linear_s8_single_loop::{self, SingleLoopArgs};
 
 /// Layout of four channels' weights for one input.
 pub trait Layout: 'static + Sized {
@@ -24,6 +25,17 @@ pub trait Layout: 'static + Sized {
         sums: &mut [i32; 4],
     );
 
+    /// All outputs of a pixel by one loop: [`linear_s8_single_loop`].
+    ///
+    /// # Safety
+    /// 1. [`Self::WORDS`] for each input and every four outputs, the last ones filled up with zeros; the inputs before the end are readable.
+    /// 2. A record of the short form and room for each output.
+    unsafe fn single_loop(args: &mut SingleLoopArgs);
+
+    /// The weights of one of the four channels, from the words of all inputs for the loop of this number.
+    #[cfg(any(test, packing))]
+    fn channel(words: &[i32], number: u32, channel: usize) -> impl Iterator<Item = i8>;
+
     /// Writes an input's weights, as bytes of its words, for the loop of this number.
     fn put(weights: [i8; 4], number: u32, words: &mut [u8]);
 
@@ -44,6 +56,25 @@ impl Layout for Halves {
     unsafe fn sums(words: *const i32, x: *const i8, inputs: usize, (number, _): (u32, usize), sums: &mut [i32; 4]) {
         // SAFETY: `linear_s8_dot::sums` has the contract of this function.
         unsafe { linear_s8_dot::sums(words, x, inputs, number, sums) }
+    }
+
+    #[inline(always)]
+    unsafe fn single_loop(args: &mut SingleLoopArgs) {
+        // SAFETY: the loop has the contract of this function, with two words for each input.
+        unsafe { linear_s8_single_loop::halves(args) };
+    }
+
+    #[cfg(any(test, packing))]
+    fn channel(words: &[i32], _: u32, channel: usize) -> impl Iterator<Item = i8> {
+        let of = move |word: i32| {
+            let low = word as i8;
+            if channel.is_multiple_of(2) {
+                low
+            } else {
+                (word.wrapping_sub(low.into()) >> 16) as i8
+            }
+        };
+        words.iter().skip(channel / 2).step_by(2).copied().map(of)
     }
 
     fn put(weights: [i8; 4], _: u32, words: &mut [u8]) {
@@ -99,6 +130,21 @@ impl Layout for Bytes {
     unsafe fn sums(words: *const i32, x: *const i8, inputs: usize, how: (u32, usize), sums: &mut [i32; 4]) {
         // SAFETY: `linear_s8_dot::narrow` has the contract of this function.
         unsafe { linear_s8_dot::narrow(words, x, inputs, how, sums) }
+    }
+
+    #[inline(always)]
+    unsafe fn single_loop(args: &mut SingleLoopArgs) {
+        // SAFETY: the loop has the contract of this function, with one word for each input.
+        unsafe { linear_s8_single_loop::bytes(args) };
+    }
+
+    #[cfg(any(test, packing))]
+    fn channel(words: &[i32], number: u32, channel: usize) -> impl Iterator<Item = i8> {
+        let (places, more) = Self::bytes(number);
+        let place = places.get(channel).map_or(0, |place| 8 * place);
+        words
+            .iter()
+            .map(move |word| ((word >> place) as u8).wrapping_sub(more) as i8)
     }
 
     fn put(weights: [i8; 4], number: u32, words: &mut [u8]) {

@@ -49,6 +49,7 @@ mod linear_s8_dot;
 #[cfg(kernel_isa = "strict_align")]
 mod linear_s8_groups;
 mod linear_s8_layout;
+mod linear_s8_single_loop;
 mod pack;
 pub mod pool2d_s8;
 mod requantize;

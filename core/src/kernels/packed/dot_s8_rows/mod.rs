@@ -1,5 +1,7 @@
 //! The inner loop: words that hold two activations (or two weights) each, times rows of bytes.
 
+use core::mem::MaybeUninit;
+
 use super::args::{DotRowsArgs, LANES};
 use super::channel_record::{GENERAL, Record, SINGLE};
 use super::conv2d_s8_pieces as pieces;
@@ -22,6 +24,34 @@ use portable as loops;
 use rv32im as loops;
 
 pub(super) use loops::rows;
+#[cfg(kernel_isa = "rv32im")]
+use loops::{rows_by_2, rows_by_4, rows_by_8};
+
+/// [`rows`], or a part of it where the pieces are known and take no more.
+///
+/// # Safety
+/// As for [`rows`]; the records are all those of a step with these pieces, or of several.
+#[inline(always)]
+unsafe fn rows_of(
+    pieces: u32,
+    (x, w): (*const i32, *const i8),
+    at: *const Record,
+    job: &mut DotRowsArgs,
+) -> *const Record {
+    // SAFETY: the operands are those of this function; pieces name the blocks of all records, and channels at which the loop stops.
+    unsafe {
+        #[cfg(kernel_isa = "rv32im")]
+        match pieces & (pieces::BLOCKS | pieces::OTHERS | pieces::SOME) {
+            pieces::BY_2 => return rows_by_2(x, w, at, job),
+            pieces::BY_4 => return rows_by_4(x, w, at, job),
+            pieces::BY_8 => return rows_by_8(x, w, at, job),
+            _ => {}
+        }
+        #[cfg(not(kernel_isa = "rv32im"))]
+        let _ = pieces;
+        rows(x, w, at, job)
+    }
+}
 
 /// The rows of weights, for any number of pixels.
 pub(super) struct Rows<'a> {
@@ -56,7 +86,7 @@ impl<'a> Rows<'a> {
                 left: rounding.left(SINGLE),
                 inputs,
                 right: rounding.right(),
-                sums: [[0; 4]; LANES],
+                sums: MaybeUninit::uninit(),
             },
         }
     }
@@ -97,7 +127,7 @@ impl<'a> Rows<'a> {
         let range = self.records.as_ptr_range();
         // SAFETY: the operands passed to `rows` are those of points 1 to 3. `rows` returns a pointer into the records, or their end: the offset is in bounds.
         unsafe {
-            let reached = rows(self.x, self.weights, range.start, &mut self.job);
+            let reached = rows_of(pieces, (self.x, self.weights), range.start, &mut self.job);
             if pieces & pieces::OTHERS != 0 && reached != range.end {
                 self.go_on(reached.offset_from(range.start) as usize);
             }
@@ -157,10 +187,12 @@ impl<'a> Rows<'a> {
     /// The outputs of the channels whose sums the loop has handed back, from `done` on; returns how many are done then.
     ///
     /// # Safety
-    /// As for [`Rows::multiply`].
+    /// As for [`Rows::multiply`]; `rows` has handed sums back.
     unsafe fn store(&mut self, done: usize, count: usize) -> usize {
         let mut done = done;
-        for (record, sums) in self.records.iter().skip(done).zip(&self.job.sums) {
+        // SAFETY: `rows` has written the sums of all channels of a call that it ended (fn docs).
+        let all = unsafe { self.job.sums.assume_init_ref() };
+        for (record, sums) in self.records.iter().skip(done).zip(all) {
             for (pixel, &sum) in sums.iter().enumerate().take(count) {
                 let value = requantize::any(sum, record, self.zero_point, [i8::MIN, i8::MAX]);
                 let place = pixel * self.job.stride + (record[2] as u32 >> 16) as usize;

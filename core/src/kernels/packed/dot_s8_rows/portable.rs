@@ -3,7 +3,7 @@
 #![cfg(not(kernel_isa = "gpr32"))]
 
 use super::super::accumulate::accumulate;
-use super::super::args::DotRowsArgs;
+use super::super::args::{DotRowsArgs, LANES};
 use crate::kernels::packed::channel_record::{BLOCK, BLOCK2, BLOCK3, BLOCK8, CONSTANT, GENERAL, Record, SINGLE};
 use crate::kernels::packed::requantize;
 
@@ -26,7 +26,7 @@ pub(in super::super) unsafe fn rows(
         let (record, sums) = unsafe { (*at, in_blocks(x, w, job.inputs, (*at)[0], (*at)[2])) };
         let [_, multiplier, code] = record;
         if code & GENERAL != 0 {
-            job.sums[0] = sums;
+            job.sums.write([sums; LANES]);
             return at;
         }
         let half = if code & SINGLE == 0 { 0 } else { job.half };

@@ -33,6 +33,35 @@ macro_rules! rv {
     (4 $a:literal $b:literal $c:literal $d:literal) => { concat!(rv!(first $a), rv!(next $b), rv!(next $c), rv!(next $d), rv!(add)) };
     (8) => { concat!(rv!(first 0), rv!(next 1), rv!(next 2), rv!(next 3), rv!(next 4), rv!(next 5), rv!(next 6), rv!(next 7), rv!(add)) };
     (end $n:literal) => { concat!("addi a4, a4, 8*", $n, "\n", "addi a1, a1, ", $n, "\n", "addi a5, a5, ", $n, "\n", "bne a1, a6, 2b\n") };
+    // Blocks of a length, eight inputs at a time, from the middle on where they are no multiple of eight.
+    (middle) => { concat!("andi t0, s10, 4\n", "beqz t0, 2f\n", "addi a4, a4, -32\n", "addi a1, a1, -4\n", "addi a5, a5, -4\n", "j 3f\n") };
+    (by 2) => { concat!(rv!(middle), "2:\n", rv!(2 0 1), rv!(2 2 3), "3:\n", rv!(2 4 5), rv!(2 6 7), rv!(end 8)) };
+    (by 4) => { concat!(rv!(middle), "2:\n", rv!(4 0 1 2 3), "3:\n", rv!(4 4 5 6 7), rv!(end 8)) };
+    (by 8) => { concat!("2:\n", rv!(8), rv!(end 8)) };
+    // What is left of the totals where the high halves are taken off.
+    (sums) => { concat!(
+        "slli t0, s4, 16\n", "sub s0, s0, t0\n",
+        "slli t0, s5, 16\n", "sub s1, s1, t0\n",
+        "slli t0, s6, 16\n", "sub s2, s2, t0\n",
+        "slli t0, s7, 16\n", "sub s3, s3, t0\n")
+    };
+    // Totals and high halves of both channels begin with their biases.
+    (biases) => { concat!(
+        "lw s4, {bias}(a2)\n", "lw s6, {bias}(s11)\n",
+        "mv s5, s4\n", "mv s7, s6\n",
+        "slli s0, s4, 16\n", "add s0, s0, s4\n", "mv s1, s0\n",
+        "slli s2, s6, 16\n", "add s2, s2, s6\n", "mv s3, s2\n",
+        "mv a4, a0\n")
+    };
+    // What requantising takes of the job.
+    (job) => {
+        "mv a1, a5
+        lw a4, {out}(a3)
+        lw a5, {stride}(a3)
+        lw a6, {twice}(a3)
+        lw a7, {left}(a3)
+        li s8, 127\n"
+    };
     (four $channel:literal $a:literal $b:literal $c:literal $d:literal) => { concat!(
         "lw t4, {multiplier}(", $channel, ")\n",
         "addi t6, t5, -1\n",
@@ -124,35 +153,15 @@ pub(in super::super) unsafe extern "C" fn rows(
         "mv s11, a2", // the second channel: the same one where there is no other
         "mv a5, a1",
         "3:",
-        "lw s4, {bias}(a2)",
-        "lw s6, {bias}(s11)",
         "lw t1, {code}(s11)",
-        "mv s5, s4",
-        "mv s7, s6",
-        "slli s0, s4, 16",
-        "add s0, s0, s4",
-        "mv s1, s0",
-        "slli s2, s6, 16",
-        "add s2, s2, s6",
-        "mv s3, s2",
-        "mv a4, a0",
+        rv!(biases),
         "or t2, t0, t1",
         "slli t3, t2, 20",
         "bltz t3, 40f", // CONSTANT
         "14:",
         "andi t2, t2, 0x300",
         "bnez t2, 15f",
-        "andi t0, s10, 4",
-        "beqz t0, 2f",
-        "addi a4, a4, -32",
-        "addi a1, a1, -4",
-        "addi a5, a5, -4",
-        "j 3f",
-        "2:",
-        rv!(4 0 1 2 3),
-        "3:",
-        rv!(4 4 5 6 7),
-        rv!(end 8),
+        rv!(by 4),
         "j 4f",
         "15:",
         "andi t0, t0, 0x300",
@@ -162,19 +171,7 @@ pub(in super::super) unsafe extern "C" fn rows(
         "beq t0, t1, 20f",
         "bgtu t0, t1, 30f",
         "10:",
-        "andi t0, s10, 4",
-        "beqz t0, 2f",
-        "addi a4, a4, -32",
-        "addi a1, a1, -4",
-        "addi a5, a5, -4",
-        "j 3f",
-        "2:",
-        rv!(2 0 1),
-        rv!(2 2 3),
-        "3:",
-        rv!(2 4 5),
-        rv!(2 6 7),
-        rv!(end 8),
+        rv!(by 2),
         "j 4f",
         "20:",
         "2:",
@@ -183,31 +180,17 @@ pub(in super::super) unsafe extern "C" fn rows(
         rv!(end 6),
         "j 4f",
         "30:",
-        "2:",
-        rv!(8),
-        rv!(end 8),
+        rv!(by 8),
         "4:",
-        "slli t0, s4, 16",
-        "sub s0, s0, t0",
-        "slli t0, s5, 16",
-        "sub s1, s1, t0",
-        "slli t0, s6, 16",
-        "sub s2, s2, t0",
-        "slli t0, s7, 16",
-        "sub s3, s3, t0",
+        rv!(sums),
         "7:",
         "lw t5, {code}(a2)",
         "lw t1, {code}(s11)",
         "and t2, t5, t1",
         "slli t2, t2, 16",
         "bgez t2, 60f", // SINGLE
-        "mv a1, a5",
         "lw t3, {half}(a3)",
-        "lw a4, {out}(a3)",
-        "lw a5, {stride}(a3)",
-        "lw a6, {twice}(a3)",
-        "lw a7, {left}(a3)",
-        "li s8, 127",
+        rv!(job),
         rv!(singles "a2" "t5" "s0" "s4" "s1" "s5"),
         "beq a2, s11, 6f",
         rv!(singles "s11" "t1" "s2" "s6" "s3" "s7"),
@@ -220,12 +203,7 @@ pub(in super::super) unsafe extern "C" fn rows(
         "or t2, t5, t1",
         "andi t2, t2, 0x400", // GENERAL
         "bnez t2, 9f",
-        "mv a1, a5",
-        "lw a4, {out}(a3)",
-        "lw a5, {stride}(a3)",
-        "lw a6, {twice}(a3)",
-        "lw a7, {left}(a3)",
-        "li s8, 127",
+        rv!(job),
         rv!(four "a2" "s0" "s4" "s1" "s5"),
         "beq a2, s11, 6f",
         "lw t5, {code}(s11)",
@@ -254,3 +232,55 @@ pub(in super::super) unsafe extern "C" fn rows(
         ".option pop",
     )
 }
+
+/// As [`rows`], where all channels have blocks of one length, and none is constant or of the general form: what a compiled model takes of it.
+macro_rules! rows_by {
+    ($($name:ident $block:tt)*) => { $(
+        /// # Safety
+        /// As for [`rows`], of records with blocks of this length, two by two, which are neither constant nor of the general form.
+        #[unsafe(naked)]
+        pub(in super::super) unsafe extern "C" fn $name(
+            x: *const i32,
+            w: *const i8,
+            at: *const Record,
+            job: &mut DotRowsArgs,
+        ) -> *const Record {
+            naked!(DotRowsArgs { half, out, stride, end, twice, left, inputs }, Words { bias, multiplier, code } =>
+                ".option push",
+                ".option arch, +m",
+                save!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11" "ra"),
+                "lw s10, {inputs}(a3)",
+                "li ra, 0x8000",
+                "li s9, -128",
+                "1:",
+                "addi s11, a2, 12",
+                "add a6, a1, s10",
+                "mv a5, a6",
+                "lw t2, {end}(a3)",
+                "bne t2, s11, 3f",
+                "mv s11, a2", // the second channel: the same one where there is no other
+                "mv a5, a1",
+                "3:",
+                rv!(biases),
+                rv!(by $block),
+                rv!(sums),
+                rv!(job),
+                "lw t5, {code}(a2)",
+                rv!(four "a2" "s0" "s4" "s1" "s5"),
+                "beq a2, s11, 6f",
+                "lw t5, {code}(s11)",
+                rv!(four "s11" "s2" "s6" "s3" "s7"),
+                "6:",
+                "addi a2, s11, 12",
+                "lw t0, {end}(a3)",
+                "bne a2, t0, 1b",
+                "mv a0, a2",
+                restore!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11" "ra"),
+                "ret",
+                ".option pop",
+            )
+        }
+    )* };
+}
+
+rows_by!(rows_by_2 2 rows_by_4 4 rows_by_8 8);
