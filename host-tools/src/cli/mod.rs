@@ -10,6 +10,7 @@ mod diagnostic;
 mod diff;
 mod doctor;
 mod element_type;
+mod emit;
 mod eval;
 mod examples;
 mod explain;

@@ -20,6 +20,7 @@ use crate::{Error, ErrorKind, Result};
 
 use super::borders::BorderOptions;
 use super::element_type::{ElementType, ElementTypeOptions};
+use super::emit::Emit;
 use super::packed::text;
 use super::planned::refused_value;
 use super::program::Verdict;
@@ -144,6 +145,9 @@ pub(super) struct Args {
     /// Writes the model as one HTML page: graph, arena over time, steps, what was assumed.
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+    /// Writes the model as C too, a header and a source file named after the model file, for programs that link the prebuilt library.
+    #[arg(long, value_names = ["c", "FOLDER"], num_args = 2)]
+    emit: Vec<PathBuf>,
     /// Prints the summary as JSON on stdout, and nothing else there.
     #[arg(long)]
     json: bool,
@@ -203,7 +207,9 @@ pub(super) fn run(args: Args) -> Result<Verdict> {
     let read_first = args.labels.iter().chain(&args.sign).chain(&args.accelerator);
     let mut read_first = read_first.chain(args.borders.tokenizer());
     read_first.try_for_each(|input| outputs_differ(&output, page.as_ref(), input))?;
+    let emit = Emit::of(&args.emit)?;
     let mut networks = options(args)?;
+    emit.iter().try_for_each(|emit| emit.check(&networks))?;
     if page.is_some() {
         // The page shows the trace as it was imported.
         networks
@@ -223,6 +229,11 @@ pub(super) fn run(args: Args) -> Result<Verdict> {
     let mut drafts = vec![];
     if let (Some(page), [packed]) = (&page, &mut packed[..]) {
         drafts.push(page_of(&draft, packed, &networks[0], page)?);
+    }
+    if let (Some(emit), [packed]) = (&emit, &packed[..]) {
+        let io = |e: std::io::Error| Error::io(output.path(), "read the model", &e);
+        let file = ModelFile::of(draft.file(), output.path()).map_err(io)?;
+        drafts.extend(emit.drafts(&file.view()?, &packed.summary.name, &networks[0])?);
     }
     drafts.push(draft);
     if json {

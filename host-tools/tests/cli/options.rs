@@ -61,7 +61,7 @@ const fn with(row: Row, with: &'static [&'static str]) -> Row {
     Row { with, ..row }
 }
 
-const ROWS: [Row; 53] = [
+const ROWS: [Row; 55] = [
     row("assume", Base::Float, &["nothing=3"], Refused(2, "nothing")),
     row("set", Base::Float, &["image=0.5"], Refused(2, "no input is left")),
     row("from", Base::Float, &["relu1"], File),
@@ -115,6 +115,8 @@ const ROWS: [Row; 53] = [
     row("region", Base::Float, &["fast=1K"], Refused(1, "fast")),
     with(row("region", Base::Float, &["fast=64K"], Said), &["--json"]),
     row("report", Base::Float, &["@page.html"], Written),
+    row("emit", Base::Float, &["c", "@c"], Written),
+    row("emit", Base::Float, &["rust", "@rust"], Refused(2, "--emit rust")),
     row("stream-input", Base::Int8, &[], File),
     row("self-test", Base::Float, &["@few.npy"], File),
     row("sign", Base::Float, &["@key.pem"], File),
@@ -241,8 +243,9 @@ fn every_option_changes_something_or_is_refused() {
             File => found.status == Some(0) && found.file.is_some() && found.file != base.file,
             Said => found.status == Some(0) && found.said != base.said,
             Written => {
-                let file = bench.path(row.values[0].trim_start_matches('@'));
-                found.status == Some(0) && fs::metadata(file).is_ok_and(|file| file.len() > 0)
+                let file = row.values.iter().find_map(|value| value.strip_prefix('@'));
+                let written = |file: &str| fs::metadata(bench.path(file)).is_ok_and(|file| file.len() > 0);
+                found.status == Some(0) && file.is_some_and(written)
             }
             Refused(status, named) => {
                 found.status == Some(status) && found.file.is_none() && found.error.contains(named)
