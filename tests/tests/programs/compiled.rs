@@ -36,6 +36,9 @@ const ROWS: [Row; 8] = [
     ("vww_96_int8", 0, true, 8_500),
 ];
 
+/// How many functions and constants of a program the document lists.
+const LARGEST: usize = 20;
+
 const BEGIN: &str = "<!-- compiled -->\n";
 const END: &str = "\n<!-- end of compiled -->";
 
@@ -64,6 +67,12 @@ fn model(shared: &Path, folder: &Path, (network, core, small, _): Row) -> ModelF
     pack(&path, folder, CORES[core].2).unwrap_or_else(|error| panic!("{network}: {error}"))
 }
 
+/// A symbol without the crate's name and that of the kernels, which most have.
+fn short(name: &str) -> &str {
+    let name = name.strip_prefix("arenite::").unwrap_or(name);
+    name.strip_prefix("kernels::").unwrap_or(name)
+}
+
 fn compiler() -> String {
     let output = Command::new("rustc").arg("--version").output().expect("rustc starts");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -83,6 +92,7 @@ fn compiled_models_take_what_the_documents_say() {
         "\n| network | core | weights | code and constants, by rustc {compiler} | aim |\n\
          | --- | --- | ---: | ---: | ---: |\n"
     );
+    let mut symbols = "| network | core | largest |\n| --- | --- | --- |\n".to_owned();
     let mut measured = Vec::new();
     for row in ROWS {
         let (network, core, small, aim) = row;
@@ -103,7 +113,13 @@ fn compiled_models_take_what_the_documents_say() {
             compiled.code_bytes
         );
         measured.push(compiled.code_bytes);
+        let largest = compiled.symbols.iter().take(LARGEST);
+        let largest: Vec<String> = largest
+            .map(|(name, bytes)| format!("`{}` {bytes}", short(name)))
+            .collect();
+        let _ = writeln!(symbols, "| {network}{size} | {about} | {} |", largest.join(", "));
     }
+    let table = format!("{table}\nThe largest {LARGEST} functions and constants of each, in bytes:\n\n{symbols}");
     print!("{table}");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/footprint.md");
     let document = fs::read_to_string(&path).expect("the document");
@@ -113,6 +129,7 @@ fn compiled_models_take_what_the_documents_say() {
         fs::write(&path, format!("{head}{BEGIN}{table}{END}{tail}")).expect("written");
         return;
     }
+    let (tracked, _) = tracked.split_once("\n\nThe largest").expect("the largest functions");
     let rows = tracked.lines().filter(|line| line.starts_with("| ")).skip(2);
     let last = |row: &str| row.split('|').nth(4).and_then(|cell| cell.trim().parse().ok());
     let known: Vec<u64> = rows.map(|row| last(row).expect("a number")).collect();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol, SectionIndex};
 use serde::Serialize;
 
 use super::error::BoardError;
@@ -80,7 +80,12 @@ pub struct CompiledFootprint {
     pub weights_bytes: u64,
     /// Functions of the panic machinery that were linked.
     pub panics: Vec<String>,
+    /// What start-up and weights do not have, by name, the largest first.
+    pub symbols: Vec<(String, u64)>,
 }
+
+/// The sections of code and constants. RISC-V's linker keeps small constants apart.
+const FLASH: [&str; 3] = [".text", ".rodata", ".srodata"];
 
 /// Builds the smallest program with `model` compiled for a Cortex-M `board` or one of RISC-V, and measures it.
 ///
@@ -93,14 +98,9 @@ pub fn compiled_footprint(board: &'static Board, model: &Path, weights: u64) -> 
             reason: "the size of compiled models is measured on Cortex-M and RISC-V boards only".to_owned(),
         });
     }
-    // RISC-V's linker keeps small constants apart.
-    let bytes = |firmware: &Firmware| {
-        [".text", ".rodata", ".srodata"]
-            .iter()
-            .map(|section| firmware.section_bytes(section))
-            .sum::<u64>()
-    };
-    let start_bytes = bytes(&Firmware::build_start(board)?);
+    let bytes = |firmware: &Firmware| FLASH.iter().map(|section| firmware.section_bytes(section)).sum::<u64>();
+    let start = Firmware::build_start(board)?;
+    let start_bytes = bytes(&start);
     let firmware = Firmware::build_compiled(board, model)?;
     let code_bytes = bytes(&firmware)
         .checked_sub(start_bytes + weights)
@@ -113,7 +113,31 @@ pub fn compiled_footprint(board: &'static Board, model: &Path, weights: u64) -> 
         start_bytes,
         weights_bytes: weights,
         panics: panics(&firmware)?,
+        symbols: symbols(&firmware, &start)?,
     })
+}
+
+/// Functions and constants of a program that another has not, but for the weights: names and bytes, the largest first.
+fn symbols(firmware: &Firmware, without: &Firmware) -> Result<Vec<(String, u64)>, BoardError> {
+    let named = |object: &object::File<'_>| -> Vec<(String, u64)> {
+        let is_flash = |section: Option<SectionIndex>| {
+            let name = section.and_then(|index| object.section_by_index(index).ok()?.name().ok().map(str::to_owned));
+            name.is_some_and(|name| FLASH.contains(&name.as_str()))
+        };
+        let symbols = object
+            .symbols()
+            .filter(|symbol| symbol.size() > 0 && is_flash(symbol.section_index()));
+        let named = |symbol: object::Symbol<'_, '_>| {
+            let name = format!("{:#}", rustc_demangle::demangle(symbol.name().ok()?));
+            Some((name, symbol.size()))
+        };
+        symbols.filter_map(named).collect()
+    };
+    let others = named(&without.object()?);
+    let mut symbols = named(&firmware.object()?);
+    symbols.retain(|symbol| !symbol.0.ends_with("::WEIGHTS") && !others.contains(symbol));
+    symbols.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    Ok(symbols)
 }
 
 /// Bytes of code and constants that errors bring into a program with `model` whose panic handler prints, where a result is unwrapped: with the text of errors
