@@ -74,13 +74,13 @@ impl Emit {
     /// # Errors
     /// [`ErrorKind::Usage`] for names that cannot be and files that are another's; [`ErrorKind::Io`].
     pub(super) fn drafts(&self, view: &ModelView<'_>, network: &str, options: &Options) -> Result<Vec<Draft>> {
-        let io = |path: &Path| move |e: std::io::Error| Error::io(path, "write the model as C", &e);
+        let io = |path: &Path, e: std::io::Error| Error::io(path, "write the model as C", &e);
         let named = Named {
             symbol: symbol(&options.output, network)?,
             network,
             labels: &options.labels,
         };
-        std::fs::create_dir_all(&self.folder).map_err(io(&self.folder))?;
+        std::fs::create_dir_all(&self.folder).map_err(|e| io(&self.folder, e))?;
         let files = [("h", header(view, &named)), ("c", source(view, &named))];
         let mut drafts = Vec::new();
         for (extension, text) in files {
@@ -88,7 +88,7 @@ impl Emit {
             let output = Output::to(&path)?;
             options.reads().iter().try_for_each(|read| output.differs_from(read))?;
             may_replace(&path, &first_line(&named))?;
-            drafts.push(output.draft_of(text.as_bytes()).map_err(io(&path))?);
+            drafts.push(output.draft_of(text.as_bytes()).map_err(|e| io(&path, e))?);
         }
         Ok(drafts)
     }
@@ -249,10 +249,10 @@ fn source(view: &ModelView<'_>, named: &Named<'_>) -> String {
     line(format_args!("arenite_session {symbol}_session;\n"));
     let has_state = view.header().state_init.len > 0;
     if arenas.len() == 1 {
-        line(format_args!("static ALIGNED uint8_t arena[{upper}_ARENA_BYTES];"));
+        line(format_args!("ALIGNED static uint8_t arena[{upper}_ARENA_BYTES];"));
     }
     if has_state {
-        line(format_args!("static ALIGNED uint8_t state[{upper}_STATE_BYTES];"));
+        line(format_args!("ALIGNED static uint8_t state[{upper}_STATE_BYTES];"));
     }
     let state = if has_state { "state, sizeof state" } else { "NULL, 0" };
     let model = format!("&{symbol}_session, {symbol}_model, sizeof {symbol}_model");
