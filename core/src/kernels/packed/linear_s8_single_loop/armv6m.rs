@@ -8,7 +8,7 @@
 
 use core::mem::offset_of;
 
-use super::SingleLoopArgs;
+use super::args::SingleLoopArgs;
 use crate::kernels::packed::channel_record::{Record, Words};
 use crate::kernels::packed::linear_s8_dot::m0;
 use crate::kernels::packed::requantize_4_channels_s8::output;

@@ -2,7 +2,7 @@
 
 #![cfg(not(kernel_isa = "rv32im"))]
 
-use super::{SingleLoopArgs, in_order};
+use super::args::{SingleLoopArgs, in_order};
 use crate::kernels::packed::channel_record::Record;
 use crate::kernels::packed::requantize;
 
@@ -83,7 +83,7 @@ unsafe fn each<const W: usize>(args: &mut SingleLoopArgs, pair: impl Fn(*const i
             if y == y_end {
                 break;
             }
-            // SAFETY: as above.
+            // SAFETY: an output is left, and so is its record (point 2).
             unsafe {
                 let [bias, multiplier, code]: Record = *records;
                 let addend = requantize::addend(twice, code);

@@ -7,7 +7,7 @@
 
 #![cfg(kernel_isa = "rv32im")]
 
-use super::SingleLoopArgs;
+use super::args::SingleLoopArgs;
 use crate::kernels::packed::channel_record::{BLOCK, BLOCK2, Record, Words};
 use crate::kernels::packed::linear_s8_dot::rv;
 use crate::kernels::packed::requantize_4_channels_s8::output;
