@@ -22,6 +22,9 @@ pub(super) const PARAMS: usize = 192;
 type VisitOperands = fn(&[u8], Needs, bool, &mut dyn FnMut(Operand)) -> Option<()>;
 type Place = fn(&[u8], &mut dyn FnMut(usize, Slot) -> Slot, &mut [u8]) -> Option<usize>;
 
+/// Runs a step of these parameters.
+type Run = fn(&[u8], &Mem<'_>) -> Option<()>;
+
 /// Functions of a kernel that take encoded parameters; `None` where these do not decode.
 #[derive(Clone, Copy)]
 pub(super) struct Functions {
@@ -30,9 +33,9 @@ pub(super) struct Functions {
     /// Encodes the parameters with other places, which are given for the index of each, from 0, and what it was: their length.
     pub(super) place: Place,
     /// Runs the step.
-    pub(super) run: fn(&[u8], &Mem<'_>) -> Option<()>,
+    pub(super) run: Run,
     /// Runs the step by the pieces of the kernel's code that it takes, as a compiled model does; `None` where the code has none.
-    pub(super) run_pieces: Option<fn(&[u8], &Mem<'_>) -> Option<()>>,
+    pub(super) run_pieces: Option<Run>,
     /// Whether the step refuses an index: [`Kernel::out_of_range`].
     pub(super) refuses: fn(&[u8], &Mem<'_>) -> bool,
     /// Checks the step as load does.
