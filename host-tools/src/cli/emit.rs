@@ -48,12 +48,16 @@ impl Emit {
     /// # Errors
     /// [`ErrorKind::Usage`] naming the other option.
     pub(super) fn check(&self, networks: &[Options]) -> Result<()> {
-        let usage = |other: &str, help: &str| {
+        let usage = |other: &str, expected: &str, help: &str| {
             let message = format!("--emit c with {other}");
-            Err(Error::new(ErrorKind::Usage, message).expected("one of them").help(help))
+            Err(Error::new(ErrorKind::Usage, message).expected(expected).help(help))
         };
         let [network] = networks else {
-            return usage("several inputs or signatures", "pack each network by itself");
+            return usage(
+                "several inputs or signatures",
+                "one of each",
+                "pack each network by itself",
+            );
         };
         let wants = [
             (network.train.is_some(), "--train"),
@@ -64,16 +68,25 @@ impl Emit {
             (network.sign.is_some(), "--sign"),
         ];
         match wants.into_iter().find(|(wanted, _)| *wanted) {
-            Some((_, other)) => usage(other, "the library for C does not run such a model yet: docs/c.md"),
+            Some((_, other)) => {
+                let help = "the library for C does not run such a model yet: docs/c.md";
+                usage(other, "one of them", help)
+            }
             None => Ok(()),
         }
     }
 
-    /// Header and source of a model, written and not yet published.
+    /// Header and source of a model, written and not yet published; `others` are the other outputs.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for names that cannot be and files that are another's; [`ErrorKind::Io`].
-    pub(super) fn drafts(&self, view: &ModelView<'_>, network: &str, options: &Options) -> Result<Vec<Draft>> {
+    pub(super) fn drafts(
+        &self,
+        view: &ModelView<'_>,
+        network: &str,
+        options: &Options,
+        others: &[&Output],
+    ) -> Result<Vec<Draft>> {
         let io = |path: &Path, e: std::io::Error| Error::io(path, "write the model as C", &e);
         let named = Named {
             symbol: symbol(&options.output, network)?,
@@ -81,14 +94,14 @@ impl Emit {
             labels: &options.labels,
         };
         std::fs::create_dir_all(&self.folder).map_err(|e| io(&self.folder, e))?;
-        let files = [("h", header(view, &named)), ("c", source(view, &named))];
+        let to = |extension| Output::to(&self.folder.join(&named.symbol).with_extension(extension));
+        let outputs = [to("h")?, to("c")?];
+        Output::all_differ(others.iter().copied().chain(&outputs))?;
         let mut drafts = Vec::new();
-        for (extension, text) in files {
-            let path = self.folder.join(&named.symbol).with_extension(extension);
-            let output = Output::to(&path)?;
+        for (output, text) in outputs.iter().zip([header(view, &named), source(view, &named)]) {
             options.reads().iter().try_for_each(|read| output.differs_from(read))?;
-            may_replace(&path, &first_line(&named))?;
-            drafts.push(output.draft_of(text.as_bytes()).map_err(|e| io(&path, e))?);
+            may_replace(output.path(), &first_line(&named))?;
+            drafts.push(output.draft_of(text.as_bytes()).map_err(|e| io(output.path(), e))?);
         }
         Ok(drafts)
     }

@@ -233,7 +233,8 @@ pub(super) fn run(args: Args) -> Result<Verdict> {
     if let (Some(emit), [packed]) = (&emit, &packed[..]) {
         let io = |e: std::io::Error| Error::io(output.path(), "read the model", &e);
         let file = ModelFile::of(draft.file(), output.path()).map_err(io)?;
-        drafts.extend(emit.drafts(&file.view()?, &packed.summary.name, &networks[0])?);
+        let others: Vec<&Output> = page.iter().chain([&output]).collect();
+        drafts.extend(emit.drafts(&file.view()?, &packed.summary.name, &networks[0], &others)?);
     }
     drafts.push(draft);
     if json {
