@@ -71,7 +71,8 @@ pub trait Kernel {
     /// Computes the step. `None` where an index is refused, and where an operand is out of bounds, which a successful load excludes.
     fn run(op: &Self::Op, mem: &Mem<'_>) -> Option<()>;
 
-    /// Whether its code is in pieces: [`Kernel::run_pieces`] can do with some of them.
+    /// Whether its code is in pieces: [`Kernel::run_pieces`] can do with some of them. The test kit runs such kernels by pieces too, and compiled models take
+    /// those of no others.
     const PIECES: bool = false;
 
     /// As [`Kernel::run`], by the pieces of its code whose bits are set: those that `Candidate::pieces` says. A compiled model gives the same constant to all
