@@ -1,4 +1,4 @@
-//! The gates of `cargo xtask test` beside formatting, documentation and the tests themselves.
+//! The gates of `cargo xtask test` beside the tests themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -45,6 +45,29 @@ const ALONE: [&str; 10] = [
     "guard",
     "slots",
 ];
+
+pub(super) fn format() -> Result<Outcome> {
+    run(&mut cargo(&["fmt", "--all", "--check"]))?;
+    for manifest in [
+        "firmware/Cargo.toml",
+        "firmware/tasks/Cargo.toml",
+        "host-tools/qemu-plugin/Cargo.toml",
+    ] {
+        run(&mut cargo(&["fmt", "--all", "--check", "--manifest-path", manifest]))?;
+    }
+    Ok(Outcome::Held)
+}
+
+pub(super) fn clippy() -> Result<Outcome> {
+    let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    run(&mut cargo(&arguments))?;
+    Ok(Outcome::Held)
+}
+
+pub(super) fn docs() -> Result<Outcome> {
+    run(cargo(&["doc", "--workspace", "--no-deps", "--lib"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    Ok(Outcome::Held)
+}
 
 /// The kernels of each architecture, which a host never compiles; the runtime with few features.
 pub(super) fn kernels() -> Result<Outcome> {

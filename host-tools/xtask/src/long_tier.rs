@@ -163,7 +163,7 @@ impl LongTier {
 }
 
 /// Date and time of UTC, as `2026-11-26 21:30`.
-fn now() -> String {
+pub fn now() -> String {
     let seconds = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()

@@ -5,12 +5,14 @@ mod kernel;
 mod long;
 mod programs;
 mod reader;
+mod recorded;
 mod results;
 mod watch;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arenite_host::board::{BOARDS, Board, Firmware};
@@ -22,6 +24,7 @@ use arenite_xtask::turns;
 
 use self::jobs::{Job, in_turn};
 use self::programs::Program;
+use self::recorded::Recorded;
 use self::results::Time;
 use super::{Result, bench, cargo, gates, mutants, root, run};
 
@@ -61,14 +64,19 @@ const fn part(name: &'static str, about: &'static str, when: When, run: fn() -> 
 
 /// Everything that must hold.
 const PARTS: [Part; 18] = [
-    part("format", "formatting of all workspaces", When::First, format),
+    part("format", "formatting of all workspaces", When::First, gates::format),
     part(
         "msrv",
         "one minimum version of Rust, which CI tests with",
         When::First,
         gates::msrv,
     ),
-    part("clippy", "lints of everything that hosts compile", When::Lint, clippy),
+    part(
+        "clippy",
+        "lints of everything that hosts compile",
+        When::Lint,
+        gates::clippy,
+    ),
     part(
         "clippy-kernels",
         "lints of the runtime for every board's core",
@@ -105,7 +113,7 @@ const PARTS: [Part; 18] = [
         When::LintByTurns,
         gates::package,
     ),
-    part("docs", "documentation without warnings", When::Lint, docs),
+    part("docs", "documentation without warnings", When::Lint, gates::docs),
     part(
         "python",
         "the references' and the tracer's own tests",
@@ -177,24 +185,36 @@ pub(super) fn test(names: &[String], record: bool, within: Option<Duration>) -> 
     if let Some(until) = within.and_then(|within| start.checked_add(within)) {
         end_at(until);
     }
+    let recorded = if record && names.is_empty() {
+        Some(Recorded::open()?)
+    } else {
+        None
+    };
     let results = if names.is_empty() {
-        whole(record)
+        whole(recorded.as_ref())
     } else {
         let named = |part: &&Part| names.iter().any(|name| name == part.name);
         in_turn(PARTS.iter().filter(named).map(Part::job).collect(), 1, &is_over)
     };
     report(&results.times);
     let results = results.finish(start, &required)?;
-    if !record {
+    let Some(recorded) = recorded else {
         return Ok(());
-    }
+    };
+    let earlier = recorded.earlier();
+    println!("{} parts passed in an earlier run", earlier.parts);
+    let cores = u32::try_from(cores()).unwrap_or(1);
     let passed = Passed {
-        minutes: Some(start.elapsed().as_secs() / 60),
-        cpu_minutes: Some(watch::processor_time("self").as_secs() / 60),
+        // Of the part that passed longest ago.
+        date: earlier
+            .began
+            .map_or_else(|| Passed::today().date, |began| began[..10].to_owned()),
+        minutes: Some((start.elapsed() + earlier.wall / cores).as_secs() / 60),
+        cpu_minutes: Some((watch::processor_time("self") + earlier.cpu).as_secs() / 60),
         compared: Some(results.compared),
-        ..Passed::today()
     };
     tiers::record(&results_folder(), "test", passed)?;
+    recorded.end()?;
     bench::fill()
 }
 
@@ -235,7 +255,7 @@ fn cores() -> usize {
 }
 
 /// All parts: tests that compare with oracles first, then what takes long, so that nothing is left to run alone at the end.
-fn whole(record: bool) -> Results {
+fn whole(recorded: Option<&Arc<Recorded>>) -> Results {
     let mut results = in_turn(jobs(When::First), 1, &is_over);
     let (mut programs, begin) = (Vec::new(), Instant::now());
     match programs::built(&["--workspace"]) {
@@ -248,7 +268,7 @@ fn whole(record: bool) -> Results {
         cpu: watch::spent(),
     });
     let mut waiting = Vec::new();
-    if !record {
+    if recorded.is_none() {
         programs::take_turns(long::turn());
         for Program { name, suite, .. } in programs.iter().filter(|program| programs::waits(&program.name)) {
             println!("{name}: another commit's turn (`cargo test --test {suite} {name}::`)");
@@ -272,9 +292,12 @@ fn whole(record: bool) -> Results {
     all.extend(others);
     all.push(examples());
     // Last, for what every run has is to be seen first.
-    match long::slice(&programs, record) {
+    match long::slice(&programs, recorded.is_some()) {
         Ok(slice) => all.extend(slice),
         Err(error) => results.fail(format!("slice: {error}")),
+    }
+    if let Some(recorded) = recorded {
+        all = all.into_iter().map(|job| recorded.job(job)).collect();
     }
     let mut tested = in_turn(all, cores(), &is_over);
     check(&mut tested, &waiting);
@@ -403,29 +426,6 @@ fn report(times: &[Time]) {
         all.as_secs_f64(),
         all.as_secs() / 60
     );
-}
-
-fn format() -> Result<Outcome> {
-    run(&mut cargo(&["fmt", "--all", "--check"]))?;
-    for manifest in [
-        "firmware/Cargo.toml",
-        "firmware/tasks/Cargo.toml",
-        "host-tools/qemu-plugin/Cargo.toml",
-    ] {
-        run(&mut cargo(&["fmt", "--all", "--check", "--manifest-path", manifest]))?;
-    }
-    Ok(Outcome::Held)
-}
-
-fn clippy() -> Result<Outcome> {
-    let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    run(&mut cargo(&arguments))?;
-    Ok(Outcome::Held)
-}
-
-fn docs() -> Result<Outcome> {
-    run(cargo(&["doc", "--workspace", "--no-deps", "--lib"]).env("RUSTDOCFLAGS", "-D warnings"))?;
-    Ok(Outcome::Held)
 }
 
 /// Programs that tests run on every board.

@@ -37,6 +37,20 @@ impl Job {
         }
     }
 
+    /// The same, done by `around`, which is given its name and what does it.
+    pub(super) fn around(
+        self,
+        around: impl FnOnce(&str, &mut dyn FnMut() -> Results) -> Results + Send + 'static,
+    ) -> Self {
+        let mut inner = Some(self.work);
+        Self {
+            name: self.name,
+            work: Box::new(move |name| {
+                around(name, &mut || inner.take().map_or_else(Results::none, |work| work(name)))
+            }),
+        }
+    }
+
     /// Several, one behind the other: they would wait for the same folder of cargo's.
     pub(super) fn chain(name: impl Into<String>, jobs: Vec<Job>) -> Self {
         Self {
