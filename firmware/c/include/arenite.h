@@ -54,6 +54,9 @@ typedef struct arenite_memory {
 // The session, or what is to be written, does not start at a multiple of its alignment.
 #define ARENITE_MISALIGNED 0xF2FFFFFFu
 
+// The model has no steps of training, or the library was built without the feature `training`.
+#define ARENITE_NOT_FOR_TRAINING 0xF3FFFFFFu
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -77,6 +80,18 @@ arenite_code arenite_open(struct arenite_session *session,
                           uint8_t *state,
                           size_t state_bytes);
 
+// `arenite_open` on a state that an earlier session of the model left, in `state` or wherever it was kept: what the network remembers, and what it has learnt.
+//
+// The caller promises:
+// As `arenite_open`.
+arenite_code arenite_resume(struct arenite_session *session,
+                            const uint8_t *model,
+                            size_t model_bytes,
+                            uint8_t *arena,
+                            size_t arena_bytes,
+                            uint8_t *state,
+                            size_t state_bytes);
+
 // `arenite_open` for a model whose arena is spread over `ARENITE_REGIONS` memories.
 //
 // The caller promises:
@@ -87,6 +102,17 @@ arenite_code arenite_open_in(struct arenite_session *session,
                              const struct arenite_memory *arenas,
                              uint8_t *state,
                              size_t state_bytes);
+
+// `arenite_resume` for a model whose arena is spread over `ARENITE_REGIONS` memories.
+//
+// The caller promises:
+// As `arenite_open_in`.
+arenite_code arenite_resume_in(struct arenite_session *session,
+                               const uint8_t *model,
+                               size_t model_bytes,
+                               const struct arenite_memory *arenas,
+                               uint8_t *state,
+                               size_t state_bytes);
 
 // Copies an input for the next run: as many bytes as the model's, each element little-endian.
 //
@@ -126,6 +152,19 @@ arenite_code arenite_output(const struct arenite_session *session,
 // The caller promises:
 // `session` points to a session.
 arenite_code arenite_reset_state(struct arenite_session *session);
+
+// Goes on with the model's steps of training (`pack --train`), over the same arena and state: inputs and outputs are theirs now, and all inputs are to be set.
+// The library has to be built with the feature `training`.
+//
+// The caller promises:
+// `session` points to a session.
+arenite_code arenite_turn_to_training(struct arenite_session *session);
+
+// Goes on with the steps of inference, likewise.
+//
+// The caller promises:
+// `session` points to a session.
+arenite_code arenite_turn_to_inference(struct arenite_session *session);
 
 // Runs the self-test of a model (`pack --self-test`) in an arena and state as those of `arenite_open`; what they held is lost.
 //

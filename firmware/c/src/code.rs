@@ -11,3 +11,5 @@ pub const ARENITE_NULL: arenite_code = 0xF0FF_FFFF;
 pub const ARENITE_NOT_OPEN: arenite_code = 0xF1FF_FFFF;
 /// The session, or what is to be written, does not start at a multiple of its alignment.
 pub const ARENITE_MISALIGNED: arenite_code = 0xF2FF_FFFF;
+/// The model has no steps of training, or the library was built without the feature `training`.
+pub const ARENITE_NOT_FOR_TRAINING: arenite_code = 0xF3FF_FFFF;

@@ -11,7 +11,9 @@ mod text;
 
 use arenite::{Error, LoadError, Model, Progress, RunError, SelfTestError, SessionError};
 
-pub use code::{ARENITE_MISALIGNED, ARENITE_NOT_OPEN, ARENITE_NULL, ARENITE_OK, arenite_code};
+pub use code::{
+    ARENITE_MISALIGNED, ARENITE_NOT_FOR_TRAINING, ARENITE_NOT_OPEN, ARENITE_NULL, ARENITE_OK, arenite_code,
+};
 use kernels::Linked;
 pub use memory::arenite_session;
 use memory::{Held, bytes, bytes_mut, held, held_mut};
@@ -86,17 +88,37 @@ pub unsafe extern "C" fn arenite_open(
     state: *mut u8,
     state_bytes: usize,
 ) -> arenite_code {
+    let arenas = one(arena, arena_bytes);
+    // SAFETY: the pointers are the caller's, and point to as many bytes as said (fn docs); `arenas` are `ARENITE_REGIONS` memories.
+    unsafe { arenite_open_in(session, model, model_bytes, arenas.as_ptr(), state, state_bytes) }
+}
+
+/// `arenite_open` on a state that an earlier session of the model left, in `state` or wherever it was kept: what the network remembers, and what it has learnt.
+///
+/// # Safety
+/// As `arenite_open`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn arenite_resume(
+    session: *mut arenite_session,
+    model: *const u8,
+    model_bytes: usize,
+    arena: *mut u8,
+    arena_bytes: usize,
+    state: *mut u8,
+    state_bytes: usize,
+) -> arenite_code {
+    let arenas = one(arena, arena_bytes);
+    // SAFETY: the pointers are the caller's, and point to as many bytes as said (fn docs); `arenas` are `ARENITE_REGIONS` memories.
+    unsafe { arenite_resume_in(session, model, model_bytes, arenas.as_ptr(), state, state_bytes) }
+}
+
+/// One memory, and no others.
+fn one(start: *mut u8, bytes: usize) -> [arenite_memory; ARENITE_REGIONS] {
     const NONE: arenite_memory = arenite_memory {
         start: core::ptr::null_mut(),
         bytes: 0,
     };
-    let first = arenite_memory {
-        start: arena,
-        bytes: arena_bytes,
-    };
-    let arenas = [first, NONE, NONE, NONE];
-    // SAFETY: the pointers are the caller's, and point to as many bytes as said (fn docs); `arenas` are `ARENITE_REGIONS` memories.
-    unsafe { arenite_open_in(session, model, model_bytes, arenas.as_ptr(), state, state_bytes) }
+    [arenite_memory { start, bytes }, NONE, NONE, NONE]
 }
 
 /// A memory of the program.
@@ -122,6 +144,38 @@ pub unsafe extern "C" fn arenite_open_in(
     state: *mut u8,
     state_bytes: usize,
 ) -> arenite_code {
+    // SAFETY: the pointers are the caller's (fn docs).
+    unsafe { open(session, (model, model_bytes), arenas, (state, state_bytes), true) }
+}
+
+/// `arenite_resume` for a model whose arena is spread over `ARENITE_REGIONS` memories.
+///
+/// # Safety
+/// As `arenite_open_in`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn arenite_resume_in(
+    session: *mut arenite_session,
+    model: *const u8,
+    model_bytes: usize,
+    arenas: *const arenite_memory,
+    state: *mut u8,
+    state_bytes: usize,
+) -> arenite_code {
+    // SAFETY: the pointers are the caller's (fn docs).
+    unsafe { open(session, (model, model_bytes), arenas, (state, state_bytes), false) }
+}
+
+/// Opens a session on a state with its first value, or as it is.
+///
+/// # Safety
+/// As `arenite_open_in`.
+unsafe fn open(
+    session: *mut arenite_session,
+    (model, model_bytes): (*const u8, usize),
+    arenas: *const arenite_memory,
+    (state, state_bytes): (*mut u8, usize),
+    first: bool,
+) -> arenite_code {
     if session.is_null() || arenas.is_null() {
         return ARENITE_NULL;
     }
@@ -146,8 +200,11 @@ pub unsafe extern "C" fn arenite_open_in(
     let opened = Model::<Linked>::load_with(model)
         .map_err(Error::from)
         .and_then(|model| {
-            let session = arenite::Session::new(model, [a, b, c, d], state);
-            session.map_err(Error::from)
+            let mut session = arenite::Session::resume(model, [a, b, c, d], state).map_err(Error::from)?;
+            if first {
+                session.reset_state();
+            }
+            Ok(session)
         });
     match opened {
         Ok(opened) => {
@@ -270,6 +327,44 @@ pub unsafe extern "C" fn arenite_reset_state(session: *mut arenite_session) -> a
     match unsafe { held_mut(session) } {
         Ok(session) => {
             session.reset_state();
+            ARENITE_OK
+        }
+        Err(code) => code,
+    }
+}
+
+/// Goes on with the model's steps of training (`pack --train`), over the same arena and state: inputs and outputs are theirs now, and all inputs are to be set.
+/// The library has to be built with the feature `training`.
+///
+/// # Safety
+/// `session` points to a session.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn arenite_turn_to_training(session: *mut arenite_session) -> arenite_code {
+    // SAFETY: `session` points to a session, or is null (fn docs).
+    match unsafe { held_mut(session) } {
+        #[cfg(feature = "training")]
+        Ok(session) => session
+            .turn_to_training()
+            .map_or(ARENITE_NOT_FOR_TRAINING, |()| ARENITE_OK),
+        #[cfg(not(feature = "training"))]
+        Ok(_) => ARENITE_NOT_FOR_TRAINING,
+        Err(code) => code,
+    }
+}
+
+/// Goes on with the steps of inference, likewise.
+///
+/// # Safety
+/// `session` points to a session.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn arenite_turn_to_inference(session: *mut arenite_session) -> arenite_code {
+    // SAFETY: `session` points to a session, or is null (fn docs).
+    match unsafe { held_mut(session) } {
+        Ok(session) => {
+            #[cfg(feature = "training")]
+            session.turn_to_inference();
+            #[cfg(not(feature = "training"))]
+            let _ = session;
             ARENITE_OK
         }
         Err(code) => code,

@@ -5,7 +5,7 @@ use core::fmt::{self, Write};
 use arenite::KernelId;
 use arenite::codes::{CAUSES, Code, Counts, NO_KERNEL, NO_STEP};
 
-use super::code::{ARENITE_MISALIGNED, ARENITE_NOT_OPEN, ARENITE_NULL, ARENITE_OK};
+use super::code::{ARENITE_MISALIGNED, ARENITE_NOT_FOR_TRAINING, ARENITE_NOT_OPEN, ARENITE_NULL, ARENITE_OK};
 
 /// Text that is cut to a memory, with a zero behind it; its whole length is counted.
 struct Cut<'a> {
@@ -47,6 +47,7 @@ fn describe(code: u32, text: &mut Cut<'_>) -> fmt::Result {
         ARENITE_NULL => Some("a pointer is null"),
         ARENITE_NOT_OPEN => Some("no session was opened here"),
         ARENITE_MISALIGNED => Some("a structure does not start at a multiple of its alignment"),
+        ARENITE_NOT_FOR_TRAINING => Some("the model has no steps of training, or the library none of their kernels"),
         _ => None,
     };
     if let Some(own) = own {

@@ -60,7 +60,6 @@ impl Emit {
             );
         };
         let wants = [
-            (network.train.is_some(), "--train"),
             (network.stream_input, "--stream-input"),
             (network.stream.is_some(), "--region NAME=SIZE:stream"),
             (network.cores > 1, "--cores"),
@@ -97,8 +96,11 @@ impl Emit {
         let to = |extension| Output::to(&self.folder.join(&named.symbol).with_extension(extension));
         let outputs = [to("h")?, to("c")?];
         Output::all_differ(others.iter().copied().chain(&outputs))?;
+        let training = view.training()?;
+        let training = training.as_ref();
         let mut drafts = Vec::new();
-        for (output, text) in outputs.iter().zip([header(view, &named), source(view, &named)]) {
+        let texts = [header(view, training, &named), source(view, training, &named)];
+        for (output, text) in outputs.iter().zip(texts) {
             options.reads().iter().try_for_each(|read| output.differs_from(read))?;
             may_replace(output.path(), &first_line(&named))?;
             drafts.push(output.draft_of(text.as_bytes()).map_err(|e| io(output.path(), e))?);
@@ -149,7 +151,7 @@ fn first_line(named: &Named<'_>) -> String {
     )
 }
 
-fn header(view: &ModelView<'_>, named: &Named<'_>) -> String {
+fn header(view: &ModelView<'_>, training: Option<&ModelView<'_>>, named: &Named<'_>) -> String {
     let Named { symbol, .. } = named;
     let upper = symbol.to_ascii_uppercase();
     let arenas = arenas(view);
@@ -216,7 +218,7 @@ fn header(view: &ModelView<'_>, named: &Named<'_>) -> String {
     };
     line(format_args!(
         "\n/* Checks the model and opens its session, in {about}. */\n{};",
-        open(symbol, &arenas)
+        memories(symbol, "open", &arenas)
     ));
     line(format_args!(
         "\n/* Runs the network: all elements of each input, row-major, and all of each output. {}*/\n{};",
@@ -225,13 +227,25 @@ fn header(view: &ModelView<'_>, named: &Named<'_>) -> String {
         } else {
             ""
         },
-        run(view, symbol)
+        call(symbol, "run", &parameters(view))
     ));
+    if let Some(training) = training {
+        line(format_args!(
+            "\n/* What it has learnt. Kept somewhere and put back, it is what {symbol}_resume() goes on with. */\n\
+             extern uint8_t {symbol}_state[{upper}_STATE_BYTES];\n\n\
+             /* As {symbol}_open(), on what the state holds. */\n{};",
+            memories(symbol, "resume", &arenas)
+        ));
+        line(format_args!(
+            "\n/* A step of training, which changes the state; {symbol}_run() runs the network as it is then. */\n{};",
+            call(symbol, "train", &parameters_of_training(view, training))
+        ));
+    }
     line(format_args!("\n#ifdef __cplusplus\n}}\n#endif\n\n#endif"));
     text
 }
 
-fn source(view: &ModelView<'_>, named: &Named<'_>) -> String {
+fn source(view: &ModelView<'_>, training: Option<&ModelView<'_>>, named: &Named<'_>) -> String {
     let Named { symbol, labels, .. } = named;
     let upper = symbol.to_ascii_uppercase();
     let arenas = arenas(view);
@@ -264,26 +278,60 @@ fn source(view: &ModelView<'_>, named: &Named<'_>) -> String {
     if arenas.len() == 1 {
         line(format_args!("ALIGNED static uint8_t arena[{upper}_ARENA_BYTES];"));
     }
+    let state = if training.is_some() {
+        format!("{symbol}_state")
+    } else {
+        "state".to_owned()
+    };
     if has_state {
-        line(format_args!("ALIGNED static uint8_t state[{upper}_STATE_BYTES];"));
+        let own = if training.is_some() { "" } else { "static " };
+        line(format_args!("ALIGNED {own}uint8_t {state}[{upper}_STATE_BYTES];"));
     }
-    let state = if has_state { "state, sizeof state" } else { "NULL, 0" };
-    let model = format!("&{symbol}_session, {symbol}_model, sizeof {symbol}_model");
-    line(format_args!("\n{}\n{{", open(symbol, &arenas)));
-    match arenas.len() {
-        1 => line(format_args!(
-            "    return arenite_open({model}, arena, sizeof arena, {state});"
-        )),
-        _ if has_state => line(format_args!("    return arenite_open_in({model}, arenas, {state});")),
-        _ => line(format_args!("    return arenite_open_in({model}, arenas, NULL, 0);")),
+    let state = if has_state {
+        format!("{state}, sizeof {state}")
+    } else {
+        "NULL, 0".to_owned()
+    };
+    let mut opens = vec!["open"];
+    opens.extend(training.map(|_| "resume"));
+    for how in opens {
+        let (of, arena) = match arenas.len() {
+            1 => ("", "arena, sizeof arena"),
+            _ => ("_in", "arenas"),
+        };
+        line(format_args!(
+            "\n{}\n{{\n    return arenite_{how}{of}(&{symbol}_session, {symbol}_model, sizeof {symbol}_model, {arena}, {state});\n}}",
+            memories(symbol, how, &arenas)
+        ));
     }
-    line(format_args!("}}\n\n{}\n{{", run(view, symbol)));
     line(format_args!(
-        "    const void *place;\n    size_t bytes;\n    arenite_code code;"
+        "\n{}\n{}",
+        call(symbol, "run", &parameters(view)),
+        body(view.inputs.len(), &parameters(view), symbol)
     ));
-    for at in 0..view.inputs.len() {
-        let name = parameter("input", at, view.inputs.len());
-        let size = format!("{upper}_INPUT_{at}_ELEMENTS * sizeof *{name}");
+    if let Some(training) = training {
+        let all = parameters_of_training(view, training);
+        let names: Vec<&str> = all.iter().map(|parameter| parameter.name.as_str()).collect();
+        line(format_args!(
+            "\nstatic {}\n{}\n\n{}\n{{\n    arenite_code code = arenite_turn_to_training(&{symbol}_session);\n    \
+             if (code != ARENITE_OK)\n        return code;\n    code = {symbol}_train_step({});\n    \
+             arenite_turn_to_inference(&{symbol}_session);\n    return code;\n}}",
+            call(symbol, "train_step", &all),
+            body(training.inputs.len(), &all, symbol),
+            call(symbol, "train", &all),
+            names.join(", ")
+        ));
+    }
+    text
+}
+
+/// The block of a function that sets all inputs, runs, and copies all outputs.
+fn body(inputs: usize, all: &[Parameter], symbol: &str) -> String {
+    let mut text = "{\n    const void *place;\n    size_t bytes;\n    arenite_code code;\n".to_owned();
+    let mut line = |args: std::fmt::Arguments<'_>| _ = writeln!(text, "{args}");
+    let (inputs, outputs) = all.split_at(inputs.min(all.len()));
+    for (at, Parameter { name, elements, .. }) in inputs.iter().enumerate() {
+        let size = format!("{elements}u * sizeof *{name}");
         line(format_args!(
             "    if ((code = arenite_set_input(&{symbol}_session, {at}, {name}, {size})) != ARENITE_OK)\n        return code;"
         ));
@@ -291,14 +339,12 @@ fn source(view: &ModelView<'_>, named: &Named<'_>) -> String {
     line(format_args!(
         "    if ((code = arenite_run(&{symbol}_session)) != ARENITE_OK)\n        return code;"
     ));
-    for at in 0..view.outputs.len() {
-        let name = parameter("output", at, view.outputs.len());
+    for (at, Parameter { name, .. }) in outputs.iter().enumerate() {
         line(format_args!(
             "    if ((code = arenite_output(&{symbol}_session, {at}, &place, &bytes)) != ARENITE_OK)\n        return code;\n    memcpy({name}, place, bytes);"
         ));
     }
-    line(format_args!("    return ARENITE_OK;\n}}"));
-    text
+    text + "    return ARENITE_OK;\n}"
 }
 
 /// All of the file.
@@ -315,22 +361,75 @@ fn arenas(view: &ModelView<'_>) -> Vec<u64> {
     regions[..=used].iter().map(|&bytes| u64::from(bytes).max(1)).collect()
 }
 
-fn open(symbol: &str, arenas: &[u64]) -> String {
+/// The head of a function that takes the memories of an arena.
+fn memories(symbol: &str, function: &str, arenas: &[u64]) -> String {
     let memories = if arenas.len() == 1 {
         "void"
     } else {
         "const arenite_memory arenas[ARENITE_REGIONS]"
     };
-    format!("arenite_code {symbol}_open({memories})")
+    format!("arenite_code {symbol}_{function}({memories})")
 }
 
-fn run(view: &ModelView<'_>, symbol: &str) -> String {
-    let ports = [("input", "const ", &view.inputs), ("output", "", &view.outputs)];
-    let all = ports.into_iter().flat_map(|(kind, constant, ports)| {
-        ports.iter().enumerate().map(move |(at, port)| {
-            let name = parameter(kind, at, ports.len());
-            format!("{constant}{} {name}[{}]", element(port.dtype), elements(port))
-        })
+/// A parameter of a function: an array.
+struct Parameter {
+    name: String,
+    constant: &'static str,
+    element: &'static str,
+    elements: u64,
+}
+
+/// The inputs of the network, then its outputs.
+fn parameters(view: &ModelView<'_>) -> Vec<Parameter> {
+    parameters_of(view, [view.inputs.len(), 0])
+}
+
+/// The same of its steps of training. Labels or a target, and the rate, come behind the network's own inputs, the loss and what was ignored before all that
+/// is kept: these have the names that `pack --train` gives them.
+fn parameters_of_training(view: &ModelView<'_>, training: &ModelView<'_>) -> Vec<Parameter> {
+    let given = ["loss", "ignored_labels"];
+    let is_given = |port: &Port<'_>, name: &str| port.name == name;
+    let outputs = training.outputs.iter().zip(given);
+    parameters_of(
+        training,
+        [
+            view.inputs.len(),
+            outputs.take_while(|(port, name)| is_given(port, name)).count(),
+        ],
+    )
+}
+
+/// The first `plain` inputs by their numbers, the others by their names; the first `known` outputs by their names, the others by their numbers.
+fn parameters_of(view: &ModelView<'_>, [plain, known]: [usize; 2]) -> Vec<Parameter> {
+    let of = |kind: &str, constant, ports: &[Port<'_>], by_name: &dyn Fn(usize) -> bool| -> Vec<Parameter> {
+        let others = (0..ports.len()).filter(|&at| !by_name(at)).count();
+        let all = ports.iter().enumerate().map(|(at, port)| Parameter {
+            name: match at {
+                at if by_name(at) => port.name.to_owned(),
+                _ if others == 1 => kind.to_owned(),
+                at => format!("{kind}_{at}"),
+            },
+            constant,
+            element: element(port.dtype),
+            elements: elements(port),
+        });
+        all.collect()
+    };
+    let mut all = of("input", "const ", &view.inputs, &|at| at >= plain);
+    all.extend(of("output", "", &view.outputs, &|at| at < known));
+    all
+}
+
+/// The head of a function of these parameters.
+fn call(symbol: &str, function: &str, parameters: &[Parameter]) -> String {
+    let all = parameters.iter().map(|parameter| {
+        let Parameter {
+            name,
+            constant,
+            element,
+            elements,
+        } = parameter;
+        format!("{constant}{element} {name}[{elements}]")
     });
     let all: Vec<String> = all.collect();
     let all = if all.is_empty() {
@@ -338,15 +437,7 @@ fn run(view: &ModelView<'_>, symbol: &str) -> String {
     } else {
         all.join(", ")
     };
-    format!("arenite_code {symbol}_run({all})")
-}
-
-fn parameter(kind: &str, at: usize, of: usize) -> String {
-    if of == 1 {
-        kind.to_owned()
-    } else {
-        format!("{kind}_{at}")
-    }
+    format!("arenite_code {symbol}_{function}({all})")
 }
 
 fn elements(port: &Port<'_>) -> u64 {

@@ -11,12 +11,12 @@ use super::files::{Libraries, Result, checkout};
 /// Libraries are built one after the other: cargo puts all of them in the same place.
 static BUILDS: Mutex<()> = Mutex::new(());
 
-/// Builds the library for a core, with the kernels of these models, or of all where there are none, and without debug information. `target/c` keeps what
-/// was compiled.
+/// Builds the library for a core, with the kernels of these models, or of all where there are none, `more` features than the core's, and without debug
+/// information. `target/c` keeps what was compiled.
 ///
 /// # Errors
 /// Errors of cargo, and files that cannot be read.
-pub fn library(core: &Core, models: &[PathBuf]) -> Result<Vec<u8>> {
+pub fn library(core: &Core, models: &[PathBuf], more: &[&str]) -> Result<Vec<u8>> {
     // A panic elsewhere leaves nothing half-done.
     let _one = BUILDS.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = checkout().join("target/c");
@@ -40,7 +40,7 @@ pub fn library(core: &Core, models: &[PathBuf]) -> Result<Vec<u8>> {
         core.triple,
     ]);
     cargo
-        .args(["--features", &core.features.join(","), "--target-dir"])
+        .args(["--features", &[core.features, more].concat().join(","), "--target-dir"])
         .arg(&folder);
     cargo.env("ARENITE_MODELS", std::env::join_paths(models)?);
     cargo.env("CARGO_PROFILE_RELEASE_DEBUG", "false");
@@ -58,6 +58,6 @@ pub fn library(core: &Core, models: &[PathBuf]) -> Result<Vec<u8>> {
 /// # Errors
 /// As [`library`].
 pub fn libraries(cores: &[&'static Core]) -> Result<Libraries> {
-    let built = cores.iter().map(|core| Ok((core.name, library(core, &[])?)));
+    let built = cores.iter().map(|core| Ok((core.name, library(core, &[], &[])?)));
     built.collect()
 }

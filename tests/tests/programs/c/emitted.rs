@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use arenite_host::cli::calls;
@@ -59,7 +59,12 @@ int main(void)
 "#;
 
 /// `pack` of a network for the core, as C in the same folder.
-fn emit(network: &Path, to: &Path, model: &str, more: &[&str]) -> Result<calls::Answer, arenite_host::Error> {
+pub(super) fn emit(
+    network: &Path,
+    to: &Path,
+    model: &str,
+    more: &[&str],
+) -> Result<calls::Answer, arenite_host::Error> {
     let model = to.join(model);
     let words = [
         "pack".into(),
@@ -70,7 +75,12 @@ fn emit(network: &Path, to: &Path, model: &str, more: &[&str]) -> Result<calls::
         "c".into(),
         to.into(),
     ];
-    let more = ["--target", "cortex-m4"].iter().chain(more).map(OsString::from);
+    let target = if more.contains(&"--target") {
+        &[][..]
+    } else {
+        &["--target", "cortex-m4"]
+    };
+    let more = target.iter().chain(more).map(OsString::from);
     calls::call(words.into_iter().chain(more).collect(), Box::new(|_, _, _| ()))
 }
 
@@ -103,37 +113,9 @@ fn emitted_models_run_from_c_and_cpp() {
     assert!(refused.contains("it is there, and is not of this network"), "{refused}");
     assert_eq!(fs::read(to.join("digits-1.bin")).expect("a model"), before);
 
-    let library = library(to, &["digits-1.bin", "lstm.bin"]);
-    fs::write(to.join("main.c"), MAIN).expect("written");
-    let startup = to.join("startup.o");
-    let mut first = Command::new("arm-none-eabi-gcc");
-    first.args(core().options).arg("-c").arg(example().join("startup.c"));
-    output(first.arg("-o").arg(&startup));
-    let mut printed = Vec::new();
-    for (compiler, options) in [
-        ("arm-none-eabi-gcc", &["-std=c99", "-pedantic"][..]),
-        ("arm-none-eabi-g++", &["-x", "c++", "-std=c++17", "-fno-exceptions"]),
-    ] {
-        let mut objects = vec![];
-        for source in ["main", "digits_1", "lstm"] {
-            let object = to.join(source).with_extension("o");
-            let mut compile = Command::new(compiler);
-            compile
-                .args(core().options)
-                .args(options)
-                .args(["-Wall", "-Wextra", "-Werror", "-Os", "-c"]);
-            compile.arg("-I").arg(root().join("firmware/c/include"));
-            output(compile.arg(to.join(source).with_extension("c")).arg("-o").arg(&object));
-            objects.push(object);
-        }
-        let program = to.join("program.elf");
-        let mut link = Command::new("arm-none-eabi-gcc");
-        link.args(core().options).args(&objects).arg(&startup).arg(&library);
-        link.args(["-nostartfiles", "--specs=rdimon.specs", "-Wl,--gc-sections", "-T"]);
-        link.arg(example().join("mps2-an386.ld"));
-        output(link.arg("-o").arg(&program));
-        printed.push(output(&mut emulated(board, &program)));
-    }
+    let library = library(to, &["digits-1.bin", "lstm.bin"], &[]);
+    let programs = programs(to, MAIN, &["digits_1", "lstm"], &library);
+    let printed = programs.map(|program| output(&mut emulated(board, &program)));
     assert_eq!(printed[0], printed[1]);
 
     let mut lines = printed[0].lines();
@@ -149,6 +131,40 @@ fn emitted_models_run_from_c_and_cpp() {
         lines.next(),
         Some(format!("{} {zero_point}", (scale * 1e9) as i64).as_str())
     );
+}
+
+/// A program of `main` and emitted sources, compiled as C99 and as C++, with every warning an error.
+pub(super) fn programs(to: &Path, main: &str, emitted: &[&str], library: &Path) -> [PathBuf; 2] {
+    fs::write(to.join("main.c"), main).expect("written");
+    let startup = to.join("startup.o");
+    let mut first = Command::new("arm-none-eabi-gcc");
+    first.args(core().options).arg("-c").arg(example().join("startup.c"));
+    output(first.arg("-o").arg(&startup));
+    let compilers = [
+        ("arm-none-eabi-gcc", &["-std=c99", "-pedantic"][..]),
+        ("arm-none-eabi-g++", &["-x", "c++", "-std=c++17", "-fno-exceptions"]),
+    ];
+    compilers.map(|(compiler, options)| {
+        let mut objects = vec![];
+        for source in [&["main"], emitted].concat() {
+            let object = to.join(source).with_extension("o");
+            let mut compile = Command::new(compiler);
+            compile
+                .args(core().options)
+                .args(options)
+                .args(["-Wall", "-Wextra", "-Werror", "-Os", "-c"]);
+            compile.arg("-I").arg(root().join("firmware/c/include"));
+            output(compile.arg(to.join(source).with_extension("c")).arg("-o").arg(&object));
+            objects.push(object);
+        }
+        let program = to.join(compiler).with_extension("elf");
+        let mut link = Command::new("arm-none-eabi-gcc");
+        link.args(core().options).args(&objects).arg(&startup).arg(library);
+        link.args(["-nostartfiles", "--specs=rdimon.specs", "-Wl,--gc-sections", "-T"]);
+        link.arg(example().join("mps2-an386.ld"));
+        output(link.arg("-o").arg(&program));
+        program
+    })
 }
 
 /// The second run's outputs of the network with a state on this machine, with their scale and zero point.

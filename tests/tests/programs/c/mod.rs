@@ -2,6 +2,7 @@
 
 mod emitted;
 mod header;
+mod learning;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,11 +62,11 @@ fn prepared(test: &str, compiler: &str) -> Option<&'static Board> {
     Some(board)
 }
 
-/// The static library with the kernels of these models, or with all.
-fn library(to: &Path, models: &[&str]) -> PathBuf {
+/// The static library with the kernels of these models, or with all, and with `more` features.
+fn library(to: &Path, models: &[&str], more: &[&str]) -> PathBuf {
     let models: Vec<PathBuf> = models.iter().map(|model| to.join(model)).collect();
     let library = to.join("libarenite_c.a");
-    let bytes = places::library(core(), &models).unwrap_or_else(|error| panic!("{error}"));
+    let bytes = places::library(core(), &models, more).unwrap_or_else(|error| panic!("{error}"));
     fs::write(&library, bytes).expect("written");
     library
 }
@@ -253,7 +254,7 @@ fn a_program_in_c_runs_two_models_and_is_refused_what_is_wrong() {
     let folder = tempfile::tempdir().expect("a folder");
     models(folder.path());
     let (digits, mlp) = (folder.path().join("digits.bin"), folder.path().join("mlp.bin"));
-    let library = library(folder.path(), &["digits.bin", "mlp.bin"]);
+    let library = library(folder.path(), &["digits.bin", "mlp.bin"], &[]);
     let program = compiled(folder.path(), "arm-none-eabi-gcc", "main.c", &library);
     let linked = Firmware::open(board, &program).and_then(|program| panics(&program));
     assert_eq!(linked.unwrap_or_else(|error| panic!("{error}")), Vec::<String>::new());
@@ -294,7 +295,7 @@ fn a_program_in_cpp_runs_a_model() {
     let folder = tempfile::tempdir().expect("a folder");
     models(folder.path());
     let with = |models: &[&str]| {
-        let library = library(folder.path(), models);
+        let library = library(folder.path(), models, &[]);
         compiled(folder.path(), "arm-none-eabi-g++", "main.cpp", &library)
     };
     let printed = run(board, &with(&[]));

@@ -91,7 +91,7 @@ pub(super) fn library(core: &Core) -> Vec<u8> {
     let name = Core::named(core.name).expect("a core").name;
     built
         .entry(name)
-        .or_insert_with(|| places::library(core, &[]).unwrap_or_else(|error| panic!("{error}")))
+        .or_insert_with(|| places::library(core, &[], &[]).unwrap_or_else(|error| panic!("{error}")))
         .clone()
 }
 
