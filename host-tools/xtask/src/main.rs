@@ -87,7 +87,10 @@ enum Task {
         /// Runs nothing: lists the parts.
         #[arg(long)]
         list: bool,
-        /// Notes the date in tests/results/tiers.json where all of it passes.
+        /// Everything, without turns by the commit.
+        #[arg(long, conflicts_with = "parts")]
+        all: bool,
+        /// Notes the date in tests/results/tiers.json where all of it passes; with `--all` a run that was ended goes on where it stopped.
         #[arg(long, conflicts_with = "parts")]
         record: bool,
         /// After this time nothing begins and what runs is ended; what is left out is named at the end, and is a failure.
@@ -199,13 +202,17 @@ fn main() -> ExitCode {
             Ok(())
         }
         Task::Test {
-            parts, record, within, ..
+            parts,
+            all,
+            record,
+            within,
+            ..
         } => {
             let within = within.map(|minutes| Duration::from_secs(60 * u64::from(minutes)));
             setup::prepare(false).and_then(|()| match &parts[..] {
                 [part, name] if part == "kernel" => suite::kernel(name),
                 [part, ..] if part == "kernel" => Err("expected one name: cargo xtask test kernel NAME".into()),
-                _ => suite::test(&parts, record, within),
+                _ => suite::test(&parts, suite::How { all, record }, within),
             })
         }
         Task::Firmware { triple } => setup::prepare(false).and_then(|()| suite::build_firmware(triple.as_deref())),

@@ -1,5 +1,6 @@
 //! `cargo xtask test` and `cargo xtask long`.
 
+mod firmware;
 mod jobs;
 mod kernel;
 mod long;
@@ -11,16 +12,13 @@ mod watch;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arenite_host::board::{BOARDS, Board, Firmware};
 use arenite_xtask::long_tier::LongTier;
 use arenite_xtask::require;
 use arenite_xtask::suites::{self, SUITES};
 use arenite_xtask::tiers::{self, Passed};
-use arenite_xtask::turns;
 
 use self::jobs::{Job, in_turn};
 use self::programs::Program;
@@ -28,6 +26,7 @@ use self::recorded::Recorded;
 use self::results::Time;
 use super::{Result, bench, cargo, gates, mutants, root, run};
 
+pub(super) use self::firmware::build as build_firmware;
 pub(super) use self::kernel::kernel;
 pub(super) use self::long::{due, long};
 pub(super) use self::programs::tell;
@@ -120,7 +119,7 @@ const PARTS: [Part; 18] = [
         When::Beside,
         gates::python,
     ),
-    part("firmware", "programs for every board", When::Tests, firmware),
+    part("firmware", "programs for every board", When::Tests, firmware::all),
     part(
         "mutants-changed",
         "a few mutants of the lines that differ from the main branch",
@@ -173,9 +172,18 @@ const COMPARISONS: u64 = 5500;
 /// How many pieces of work the report names.
 const DEAREST: usize = 60;
 
-/// Runs the parts of these names, all where there are none, and says what each took. With `record`, a whole run that passes is dated. After `within` nothing
-/// begins and what runs is ended; what is left out then is a failure.
-pub(super) fn test(names: &[String], record: bool, within: Option<Duration>) -> Result<()> {
+/// How a whole run goes.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    /// Everything, where a run takes what is its commit's turn.
+    pub(super) all: bool,
+    /// Dated where it passes.
+    pub(super) record: bool,
+}
+
+/// Runs the parts of these names, all where there are none, and says what each took. After `within` nothing begins and what runs is ended; what is left out then
+/// is a failure.
+pub(super) fn test(names: &[String], how: How, within: Option<Duration>) -> Result<()> {
     let required = require::required();
     require::check(&required)?;
     if let Some(unknown) = names.iter().find(|name| PARTS.iter().all(|part| part.name != *name)) {
@@ -185,36 +193,33 @@ pub(super) fn test(names: &[String], record: bool, within: Option<Duration>) -> 
     if let Some(until) = within.and_then(|within| start.checked_add(within)) {
         end_at(until);
     }
-    let recorded = if record && names.is_empty() {
-        Some(Recorded::open()?)
-    } else {
-        None
-    };
-    let results = if names.is_empty() {
-        whole(recorded.as_ref())
+    let whole_run = names.is_empty();
+    let recorded = (whole_run && how.all && how.record).then(Recorded::open).transpose()?;
+    let results = if whole_run {
+        whole(how, recorded.as_ref())
     } else {
         let named = |part: &&Part| names.iter().any(|name| name == part.name);
         in_turn(PARTS.iter().filter(named).map(Part::job).collect(), 1, &is_over)
     };
     report(&results.times);
     let results = results.finish(start, &required)?;
-    let Some(recorded) = recorded else {
+    if !(whole_run && how.record) {
         return Ok(());
-    };
-    let earlier = recorded.earlier();
-    println!("{} parts passed in an earlier run", earlier.parts);
+    }
+    let earlier = recorded.as_ref().map(|recorded| recorded.earlier()).unwrap_or_default();
     let cores = u32::try_from(cores()).unwrap_or(1);
     let passed = Passed {
         // Of the part that passed longest ago.
-        date: earlier
-            .began
-            .map_or_else(|| Passed::today().date, |began| began[..10].to_owned()),
+        date: earlier.day().unwrap_or_else(|| Passed::today().date),
         minutes: Some((start.elapsed() + earlier.wall / cores).as_secs() / 60),
         cpu_minutes: Some((watch::processor_time("self") + earlier.cpu).as_secs() / 60),
         compared: Some(results.compared),
     };
-    tiers::record(&results_folder(), "test", passed)?;
-    recorded.end()?;
+    tiers::record(&results_folder(), if how.all { "test --all" } else { "test" }, passed)?;
+    if let Some(recorded) = recorded {
+        println!("{} parts passed in an earlier run", earlier.parts);
+        recorded.end()?;
+    }
     bench::fill()
 }
 
@@ -255,7 +260,7 @@ fn cores() -> usize {
 }
 
 /// All parts: tests that compare with oracles first, then what takes long, so that nothing is left to run alone at the end.
-fn whole(recorded: Option<&Arc<Recorded>>) -> Results {
+fn whole(how: How, recorded: Option<&Arc<Recorded>>) -> Results {
     let mut results = in_turn(jobs(When::First), 1, &is_over);
     let (mut programs, begin) = (Vec::new(), Instant::now());
     match programs::built(&["--workspace"]) {
@@ -268,7 +273,7 @@ fn whole(recorded: Option<&Arc<Recorded>>) -> Results {
         cpu: watch::spent(),
     });
     let mut waiting = Vec::new();
-    if recorded.is_none() {
+    if !how.all {
         programs::take_turns(long::turn());
         for Program { name, suite, .. } in programs.iter().filter(|program| programs::waits(&program.name)) {
             println!("{name}: another commit's turn (`cargo test --test {suite} {name}::`)");
@@ -288,11 +293,11 @@ fn whole(recorded: Option<&Arc<Recorded>>) -> Results {
     lints.extend(by_turns);
     all.push(Job::chain("lints", lints));
     all.extend(jobs(When::Beside));
-    all.extend(firmware_jobs());
+    all.extend(firmware::jobs());
     all.extend(others);
     all.push(examples());
     // Last, for what every run has is to be seen first.
-    match long::slice(&programs, recorded.is_some()) {
+    match long::slice(&programs, how.record) {
         Ok(slice) => all.extend(slice),
         Err(error) => results.fail(format!("slice: {error}")),
     }
@@ -426,48 +431,6 @@ fn report(times: &[Time]) {
         all.as_secs_f64(),
         all.as_secs() / 60
     );
-}
-
-/// Programs that tests run on every board.
-const PROGRAMS: [&str; 3] = ["infer", "kernels", "selfcheck"];
-
-/// Each program is linked by one thread; boards of different targets do not wait for each other.
-fn firmware() -> Result<Outcome> {
-    Ok(Outcome::Tested(in_turn(firmware_jobs(), cores(), &is_over)))
-}
-
-/// A job for each target, in a process of its own that can be timed and ended.
-fn firmware_jobs() -> Vec<Job> {
-    let mut triples: Vec<&str> = BOARDS.iter().map(|board| board.triple).collect();
-    triples.sort_unstable();
-    triples.dedup();
-    let job = |triple: &'static str| {
-        Job::new(format!("firmware for {triple}"), move || {
-            let mut command = Command::new(std::env::current_exe()?);
-            programs::tell(&mut command, 1);
-            run(command.args(["firmware", triple]))?;
-            Ok(Outcome::Held)
-        })
-    };
-    triples.into_iter().map(job).collect()
-}
-
-/// Builds the programs of [`PROGRAMS`] for the boards of a target, all without one; in a run with turns for those whose turn it is.
-pub(super) fn build_firmware(triple: Option<&str>) -> Result<()> {
-    let is_asked = |board: &&Board| triple.is_none_or(|triple| board.triple == triple);
-    let asked: Vec<&'static Board> = BOARDS.iter().filter(is_asked).collect();
-    if asked.is_empty() {
-        return Err(format!("no board is built for `{}`", triple.unwrap_or_default()).into());
-    }
-    let mut boards = turns::here(asked);
-    boards.sort_by_key(|board| board.triple);
-    for board in boards {
-        for program in PROGRAMS {
-            eprintln!("firmware: {program} for {}", board.name);
-            Firmware::build(board, program)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

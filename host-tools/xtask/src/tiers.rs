@@ -8,11 +8,12 @@ use arenite_host::{Error, Result, files};
 use serde::{Deserialize, Serialize};
 
 /// A tier's command after `cargo xtask`, and what it is.
-pub const TIERS: [(&str, &str); 3] = [
+pub const TIERS: [(&str, &str); 4] = [
     (
         "test",
-        "lints, unit and end-to-end tests on the host and on boards, firmware, documents",
+        "lints, unit and end-to-end tests on the host and on boards, firmware, documents; what goes by turns by the commit's turn, as each change has it",
     ),
+    ("test --all", "the same without turns"),
     ("long", "full-size networks, all int8 models on all boards, every count"),
     ("bench", "all counts measured again, results and tables rewritten"),
 ];
