@@ -33,7 +33,7 @@ fn main() {
         return;
     }
     // The gate is never loaded and takes what layout the linker gives it.
-    for program in ["footprint", "compiled", "printing", "start"] {
+    for program in ["footprint", "compiled", "two", "printing", "start"] {
         println!("cargo:rustc-link-arg-bin={program}=-Tlink.x");
         println!("cargo:rustc-link-arg-bin={program}=--nmagic");
     }

@@ -3,11 +3,12 @@
 #![no_std]
 #![no_main]
 
+mod entry;
+
 use core::cell::UnsafeCell;
 use core::hint::black_box;
 
 use arenite::{LoadError, RunError, Session, SessionError};
-use cortex_m_rt::entry;
 
 arenite::include_model!(mod model = env!("ARENITE_MODEL"), loaded);
 
@@ -26,7 +27,8 @@ enum Stop {
     Run(RunError),
 }
 
-#[entry]
+entry::entry!(main);
+
 fn main() -> ! {
     // SAFETY: `main` runs once, and these are the only references to both.
     let (arena, state) = unsafe { (&mut *ARENA.0.get(), &mut *STATE.0.get()) };

@@ -87,33 +87,69 @@ pub struct CompiledFootprint {
 /// The sections of code and constants. RISC-V's linker keeps small constants apart.
 const FLASH: [&str; 3] = [".text", ".rodata", ".srodata"];
 
-/// Builds the smallest program with `model` compiled for a Cortex-M `board` or one of RISC-V, and measures it.
+/// Builds the smallest program with `model` compiled for a Cortex-M `board` or one of RISC-V, and measures it. `weights` are the model's, in bytes.
 ///
 /// # Errors
 /// Those of [`footprint`].
 pub fn compiled_footprint(board: &'static Board, model: &Path, weights: u64) -> Result<CompiledFootprint, BoardError> {
-    if !["thumb", "riscv"].iter().any(|core| board.triple.starts_with(core)) {
-        return Err(BoardError::Elf {
-            path: model.to_owned(),
-            reason: "the size of compiled models is measured on Cortex-M and RISC-V boards only".to_owned(),
-        });
+    is_measured(board, model)?;
+    beyond(board, &Firmware::build_compiled(board, model)?, weights)
+}
+
+/// The same of two models in one program: `model`, and the one beside it with `.second` behind its name. `weights` are those of both.
+///
+/// # Errors
+/// Those of [`footprint`].
+pub fn compiled_footprint_of_two(
+    board: &'static Board,
+    model: &Path,
+    weights: u64,
+) -> Result<CompiledFootprint, BoardError> {
+    is_measured(board, model)?;
+    beyond(board, &Firmware::build_two(board, model)?, weights)
+}
+
+/// Bytes of code and constants beyond start-up and the model file of the smallest program that loads `model`, on a Cortex-M `board` or one of RISC-V.
+///
+/// # Errors
+/// Those of [`footprint`].
+pub fn loaded_footprint(board: &'static Board, model: &Path) -> Result<u64, BoardError> {
+    is_measured(board, model)?;
+    let firmware = Firmware::build_footprint(board, model, &mut |_| ())?;
+    let file = std::fs::metadata(model).map_err(|source| BoardError::File {
+        path: model.to_owned(),
+        source,
+    })?;
+    Ok(beyond(board, &firmware, file.len())?.code_bytes)
+}
+
+fn is_measured(board: &Board, model: &Path) -> Result<(), BoardError> {
+    if ["thumb", "riscv"].iter().any(|core| board.triple.starts_with(core)) {
+        return Ok(());
     }
+    Err(BoardError::Elf {
+        path: model.to_owned(),
+        reason: "the size of such programs is measured on Cortex-M and RISC-V boards only".to_owned(),
+    })
+}
+
+/// What a program has beyond start-up and `data` bytes of weights or model files.
+fn beyond(board: &'static Board, firmware: &Firmware, data: u64) -> Result<CompiledFootprint, BoardError> {
     let bytes = |firmware: &Firmware| FLASH.iter().map(|section| firmware.section_bytes(section)).sum::<u64>();
     let start = Firmware::build_start(board)?;
     let start_bytes = bytes(&start);
-    let firmware = Firmware::build_compiled(board, model)?;
-    let code_bytes = bytes(&firmware)
-        .checked_sub(start_bytes + weights)
+    let code_bytes = bytes(firmware)
+        .checked_sub(start_bytes + data)
         .ok_or_else(|| BoardError::Elf {
             path: firmware.path().to_owned(),
-            reason: "the model's weights are not in .rodata".to_owned(),
+            reason: "what the program is to hold of its models is not in .rodata".to_owned(),
         })?;
     Ok(CompiledFootprint {
         code_bytes,
         start_bytes,
-        weights_bytes: weights,
-        panics: panics(&firmware)?,
-        symbols: symbols(&firmware, &start)?,
+        weights_bytes: data,
+        panics: panics(firmware)?,
+        symbols: symbols(firmware, &start)?,
     })
 }
 

@@ -74,7 +74,10 @@ pub use {
     error::BoardError,
     firmware::{Firmware, Profile},
     flash::{FLASHES, Flash},
-    footprint::{CompiledFootprint, Footprint, compiled_footprint, error_footprint, footprint, panics},
+    footprint::{
+        CompiledFootprint, Footprint, compiled_footprint, compiled_footprint_of_two, error_footprint, footprint,
+        loaded_footprint, panics,
+    },
     generate::{GenerateOptions, GenerateReport, generate},
     guards::{GuardReport, Guarding, Outside, guards, touch},
     kit::{Attacked, CaseFailure, Comparison, kernels, kernels_watched, mutations},

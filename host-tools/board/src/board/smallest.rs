@@ -8,7 +8,7 @@ use super::progress::Progress;
 use super::table::Board;
 
 impl Firmware {
-    /// Builds the runtime alone, with only what `model` needs. For Cortex-M boards.
+    /// Builds the runtime alone, with only what `model` needs. For Cortex-M and RISC-V boards.
     pub(super) fn build_footprint(
         board: &'static Board,
         model: &Path,
@@ -24,6 +24,17 @@ impl Firmware {
         let features = board.runtime.join(",");
         let recipe = Recipe::with_model("arenite-footprint", "compiled", features, model)?;
         Self::once(board, &recipe, &mut |_| ())
+    }
+
+    /// Builds the smallest program with two models compiled, for its size: `model` and the one beside it, with `.second` behind its name.
+    pub(super) fn build_two(board: &'static Board, model: &Path) -> Result<Self, BoardError> {
+        let mut second = model.as_os_str().to_owned();
+        second.push(".second");
+        let second = Recipe::with_model("arenite-footprint", "two", String::new(), Path::new(&second))?;
+        let features = board.runtime.join(",");
+        let recipe = Recipe::with_model("arenite-footprint", "two", features, model)?;
+        let name = format!("{}-{}", recipe.name, second.name);
+        Self::once(board, &Recipe { name, ..recipe }, &mut |_| ())
     }
 
     /// Builds the program with `model` whose panic handler prints: its results unwrapped or not, errors with their text or without.
