@@ -167,13 +167,16 @@ fn exceeding_generated(board: &'static Board) -> Vec<String> {
         );
         let of_a_unit = samples.iter().map(|sample| {
             let cost = sample.generated.step.cost().total() as f64;
-            (sample.most() - STEP as f64).max(0.0) / cost
+            ((sample.most() - STEP as f64).max(0.0) / cost, sample)
         });
-        let dearest = of_a_unit.fold(0.0, f64::max);
-        let line = format!("{} {}: {dearest:.1} for each unit of cost", board.name, kernel.name());
+        let Some((most, dearest)) = of_a_unit.max_by(|a, b| a.0.total_cmp(&b.0)) else {
+            continue;
+        };
+        let line = format!("{} {}: {most:.1} for each unit of cost", board.name, kernel.name());
         println!("{line}");
-        if dearest > instructions_of_a_unit(board) as f64 {
-            found.push(line);
+        if most > instructions_of_a_unit(board) as f64 {
+            let (instructions, step) = (dearest.most(), &dearest.generated.step);
+            found.push(format!("{line}: {instructions} instructions of {step:?}"));
         }
     }
     found

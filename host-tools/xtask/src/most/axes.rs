@@ -29,12 +29,18 @@ const FILE: u32 = 5 << 20;
 /// Instructions of a step beside those for each unit of its cost: decoding, and what a kernel prepares.
 pub const STEP: u64 = 8_000;
 
-/// Instructions for each unit of a step's cost, at most, beside [`STEP`]: more on cores without a wide product, and on those without an FPU.
+/// Instructions for each unit of a step's cost, at most, beside [`STEP`]: more on cores without a wide product, and on those without an FPU; twice as many where
+/// the runtime is compiled for size.
 pub fn instructions_of_a_unit(board: &Board) -> u64 {
-    match board.triple {
+    let of_core = match board.triple {
         triple if triple.starts_with("thumbv6m") => 9,
         triple if triple.starts_with("thumbv7m-") || triple.starts_with("riscv32") => 5,
         _ => 3,
+    };
+    if board.rustflags.contains(&"opt-level=s") {
+        2 * of_core
+    } else {
+        of_core
     }
 }
 
