@@ -181,8 +181,8 @@ pub(super) struct How {
     pub(super) record: bool,
 }
 
-/// Runs the parts of these names, all where there are none, and says what each took. After `within` nothing begins and what runs is ended; what is left out then
-/// is a failure.
+/// Runs the parts of these names, all where there are none, and says what each took. After `within` nothing begins and what runs is ended; what is left out
+/// then is a failure.
 pub(super) fn test(names: &[String], how: How, within: Option<Duration>) -> Result<()> {
     let required = require::required();
     require::check(&required)?;

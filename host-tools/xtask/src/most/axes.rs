@@ -29,8 +29,8 @@ const FILE: u32 = 5 << 20;
 /// Instructions of a step beside those for each unit of its cost: decoding, and what a kernel prepares.
 pub const STEP: u64 = 8_000;
 
-/// Instructions for each unit of a step's cost, at most, beside [`STEP`]: more on cores without a wide product, and on those without an FPU; twice as many where
-/// the runtime is compiled for size.
+/// Instructions for each unit of a step's cost, at most, beside [`STEP`]: more on cores without a wide product, and on those without an FPU; twice as many
+/// where the runtime is compiled for size.
 pub fn instructions_of_a_unit(board: &Board) -> u64 {
     let of_core = match board.triple {
         triple if triple.starts_with("thumbv6m") => 9,
