@@ -47,7 +47,9 @@ fn describe(code: u32, text: &mut Cut<'_>) -> fmt::Result {
         ARENITE_NULL => Some("a pointer is null"),
         ARENITE_NOT_OPEN => Some("no session was opened here"),
         ARENITE_MISALIGNED => Some("a structure does not start at a multiple of its alignment"),
-        ARENITE_NOT_FOR_TRAINING => Some("the model has no steps of training, or the library none of their kernels"),
+        ARENITE_NOT_FOR_TRAINING => {
+            Some("no steps of training: pack with --train, and build the library with its feature `training`")
+        }
         _ => None,
     };
     if let Some(own) = own {

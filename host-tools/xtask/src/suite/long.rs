@@ -188,7 +188,11 @@ pub(in super::super) fn due() -> Result<()> {
     let tier = LongTier::read(&results_folder())?;
     let mut due = Vec::new();
     for ((program, name), row) in tier.tests() {
-        let changed = changed(program).ok_or("git does not tell when files changed")?;
+        let file = suites::find(&root(), program).map(|(_, path)| path.display().to_string());
+        let mut log = vec!["log", "-1", "--format=%cd", "--date=format-local:%Y-%m-%d %H:%M", "--"];
+        log.extend(["core", "firmware", "host-tools", "tests/src"]);
+        log.extend(file.as_deref());
+        let changed = git(&log).ok_or("git does not tell when files changed")?;
         let passed = row.passed.as_deref().unwrap_or("-");
         if row.passed.as_ref().is_none_or(|passed| *passed < changed) {
             due.push(format!("{program}: {name}: passed {passed}, changed {changed}"));
@@ -202,30 +206,6 @@ pub(in super::super) fn due() -> Result<()> {
         )
         .into()),
     }
-}
-
-/// Returns when what a program tests changed last: the product, what tests share, and the program's own file. Of what is no file of tests, lints and documents,
-/// that is anything but results.
-pub(super) fn changed(program: &str) -> Option<String> {
-    let file = suites::find(&root(), program).map(|(_, path)| path.display().to_string());
-    let product = [
-        "core",
-        "firmware",
-        "host-tools/board",
-        "host-tools/graph",
-        "host-tools/import",
-        "host-tools/plan",
-        "host-tools/quantise",
-        "host-tools/src",
-        "host-tools/tests",
-        "tests/src",
-    ];
-    let paths = match &file {
-        Some(file) => [&product[..], &[file]].concat(),
-        None => vec![".", ":!docs", ":!tests/results"],
-    };
-    let log = ["log", "-1", "--format=%cd", "--date=format-local:%Y-%m-%d %H:%M", "--"];
-    git(&[&log[..], &paths].concat())
 }
 
 /// Returns the output of git, in UTC; nothing where there is no git or no repository.

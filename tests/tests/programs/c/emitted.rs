@@ -39,6 +39,8 @@ int main(void)
         x[i] = (int8_t)(i * 37 % 251 - 128);
     if (failed(digits_1_run(image, scores)) != 1 || failed(digits_1_open()) || failed(lstm_open()))
         return 1;
+    if (arenite_turn_to_training(&digits_1_session) != ARENITE_NOT_FOR_TRAINING)
+        return 1;
     if (failed(digits_1_run(image, scores)) || failed(lstm_run(x, y)) || failed(lstm_run(x, y)))
         return 1;
     printf("digits");
