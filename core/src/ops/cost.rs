@@ -84,9 +84,7 @@ impl Cost {
     /// Windows of `taps` pixels that are copied to scratch.
     #[must_use]
     pub(crate) fn copies(self, window: &Window2d) -> Self {
-        let [rows, columns, _] = window.output.map(u64::from);
-        let windows = u64::from(window.batch).saturating_mul(rows * columns);
-        let elements = windows
+        let elements = windows(window)
             .saturating_mul(window.taps().into())
             .saturating_mul(window.input[2].into())
             // Pixels that lie apart are copied one by one.
@@ -105,6 +103,9 @@ pub(crate) const OUTPUT: u64 = 8;
 /// The same of a multiplier and a shift of its own for each channel, beside [`OUTPUT`].
 pub(crate) const ROUNDING: u64 = 16;
 
+/// Computations of a pixel of a window that is copied by itself: where it lies, and whether that is in the input.
+pub(crate) const PIXEL: u64 = 6;
+
 /// Computations of a turn of a loop beside its products: where its operands lie.
 pub(crate) const TURN: u64 = 2;
 
@@ -117,6 +118,12 @@ pub(crate) const RUN: u64 = 14;
 /// Blocks of a loop that takes `block` neighbours at a time, and one at a time where fewer are left.
 pub(crate) const fn blocks(count: u32, block: u32) -> u64 {
     (count / block + count % block) as u64
+}
+
+/// Places of a window, over all images.
+pub(crate) fn windows(window: &Window2d) -> u64 {
+    let [rows, columns, _] = window.output.map(u64::from);
+    u64::from(window.batch).saturating_mul(rows * columns)
 }
 
 /// Positions under a window that lie in the input, of one channel, in all places together: what loops look at that leave padding out.

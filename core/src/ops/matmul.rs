@@ -85,6 +85,6 @@ impl<P: Place> Operator for MatMulInt<P> {
         let outputs = self.lens().map_or(u64::MAX, |[output, ..]| output.into());
         of_operands(|visit| self.operands(needs, visit))
             .sums(outputs, self.shape[1].into())
-            .computations(outputs, ROUNDING)
+            .computations(outputs, ROUNDING + ROUNDING / 2)
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Operand, Place};
 use crate::ops::conv2d::Conv2dS8;
-use crate::ops::cost::{Cost, of_operands};
+use crate::ops::cost::{Cost, of_operands, windows};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -91,10 +91,8 @@ impl<P: Place> Operator for PackedConv2dS8<P> {
     fn cost(&self, needs: Needs) -> Cost {
         // The stream holds a word for two weights: as many products for a pixel, and the records. Sums of any size take more to round.
         let rounding = if self.form == Form::General { 32 } else { 0 };
-        let [rows, columns, _] = self.window.output.map(u64::from);
-        let pixels = u64::from(self.window.batch).saturating_mul(rows * columns);
         of_operands(|visit| self.operands(needs, visit))
-            .sums(pixels, u64::from(needs.weights / 2))
+            .sums(windows(&self.window), u64::from(needs.weights / 2))
             .computations(self.window.output_len().unwrap_or(u32::MAX).into(), rounding)
             .copies(&self.window)
     }

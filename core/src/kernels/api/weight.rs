@@ -24,7 +24,6 @@ macro_rules! weight {
             | KernelId::IntDenseS8
             | KernelId::IntMaxPoolS8
             | KernelId::IntNarrowDenseS8
-            | KernelId::IntWinogradConv2dS8
             | KernelId::Resize
             | KernelId::SignalFramer
             | KernelId::SvdfS8

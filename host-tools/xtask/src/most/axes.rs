@@ -33,9 +33,9 @@ pub const STEP: u64 = 8_000;
 /// where the runtime is compiled for size.
 pub fn instructions_of_a_unit(board: &Board) -> u64 {
     let of_core = match board.triple {
-        triple if triple.starts_with("thumbv6m") => 9,
-        triple if triple.starts_with("thumbv7m-") || triple.starts_with("riscv32") => 5,
-        _ => 3,
+        triple if triple.starts_with("thumbv6m") => 10,
+        triple if triple.starts_with("thumbv7m-") || triple.starts_with("riscv32") => 6,
+        _ => 4,
     };
     if board.rustflags.contains(&"opt-level=s") {
         2 * of_core
