@@ -51,13 +51,14 @@ mod compiled;
 /// | `quantize(f32)`, `dequantize(…)` | to and from the elements of the first input and output; others by `INPUTS` and `OUTPUTS` |
 /// | `INPUTS`, `OUTPUTS`, `LABELS` | names, shapes, scales ([`Described`](crate::Described)); class labels (`pack --labels`) |
 ///
+/// A model that takes a token or a position gives its outputs in a `Result`, whose error is [`IndexError`](crate::IndexError).
 /// Of more than four inputs a run takes `()` and gives a `Result`: `set_values` sets each before it; of more than four outputs it gives `()`, and `values`
 /// finds each after it. A model whose arena lies in several regions has no one memory: `open_in` takes a slice for each.
 ///
 /// # A file that is read when the program runs
 ///
 /// `include_model!(mod kws = "kws.bin", loaded)` embeds the file as it is, and links the kernels that it needs and what loads it: for files that are replaced
-/// in the field, for several cores and accelerators, for language models and models that are trained, and canaries. Instead of the above
+/// in the field, for several cores and accelerators, for models with a tokenizer and models that are trained, and canaries. Instead of the above
 ///
 /// | item | what it is |
 /// | --- | --- |

@@ -157,6 +157,8 @@ pub use blob::{
     Section, Sections, StateInit, Stated, arena_bytes, checksum, checksummed, kernel_set, state_bytes,
 };
 pub use bundle::Bundle;
+#[cfg(feature = "include")]
+pub use compiled::IndexError;
 #[cfg(feature = "cores")]
 pub use cores::Cores;
 #[cfg(feature = "accelerators")]

@@ -2,9 +2,6 @@
 
 use std::fs;
 
-use arenite_checks::kernels::api::candidate::Candidate;
-use arenite_checks::kernels::api::kernel::Kernel;
-use arenite_checks::kernels::table::KernelVisitor;
 use arenite_checks::{Bundle, KernelId, MODEL_ALIGN, Model, content};
 
 /// The form of `include_model!` that takes every model.
@@ -94,21 +91,8 @@ fn only_loaded(model: &Model<'_>) -> Option<&'static str> {
         Some("the model has steps of training (`pack --train`), which the loaded form alone runs")
     } else if header.tokenizer.len > 0 {
         Some("the model has a tokenizer, which the loaded form alone keeps")
-    } else if has(|kernel| kernel.visit(Indexed)) {
-        Some("the model takes a token or a position, whose range the loaded form alone checks")
     } else {
         None
-    }
-}
-
-/// Whether a kernel takes indices that a run is given, and refuses those out of their range.
-struct Indexed;
-
-impl KernelVisitor for Indexed {
-    type Output = bool;
-
-    fn visit<K: Candidate>(self) -> bool {
-        <K as Kernel>::INDEXED
     }
 }
 
@@ -117,9 +101,7 @@ mod tests {
     use super::*;
     use arenite_checks::blob::{Lengths, seal, write_step};
     use arenite_checks::ops::elementwise::UnaryF32;
-    use arenite_checks::ops::embedding::Embedding;
     use arenite_checks::ops::pointwise::UnaryOp;
-    use arenite_checks::ops::position::Position;
     use arenite_checks::{Header, Slot, Step};
 
     fn at(offset: u32) -> Slot {
@@ -164,33 +146,6 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_refuse_an_index_are_refused() {
-        let row = Step::Embedding(Embedding {
-            output: at(0),
-            indices: at(16),
-            table: at(32),
-            element: 4,
-            count: 1,
-            rows: 2,
-            width: 4,
-        });
-        let place = Step::Position(Position {
-            output: at(0),
-            input: at(16),
-            lines: at(32),
-            capacity: 4,
-        });
-        for step in [row, place] {
-            let said = refusal(&step, [0, 0], LOADED_MODEL).expect("refused");
-            assert!(
-                said.contains("a token or a position") && said.contains("include_model!(mod NAME = \"FILE\", loaded)"),
-                "{said}"
-            );
-        }
-        assert_eq!(refusal(&square(), [0, 0], LOADED_MODEL), None);
-    }
-
-    #[test]
     fn training_and_a_tokenizer_are_refused() {
         let said = refusal(&square(), [0, 24], LOADED_MODEL).expect("refused");
         assert!(
@@ -202,20 +157,5 @@ mod tests {
             said.contains("a tokenizer") && said.contains("include_bundle!(mod NAME = \"FILE\", loaded"),
             "{said}"
         );
-    }
-
-    #[test]
-    fn kernels_with_indices_are_those_of_language_models() {
-        let all = KernelId::ALL.iter().filter(|kernel| kernel.visit(Indexed));
-        let names: Vec<&str> = all.map(|kernel| kernel.name()).collect();
-        let known = [
-            "AttentionF32",
-            "WriteLine",
-            "Embedding",
-            "RotaryF32",
-            "Position",
-            "EmbeddingW8",
-        ];
-        assert_eq!(names, known);
     }
 }

@@ -60,10 +60,12 @@ pub(crate) fn forms(model: &Model<'_>) -> [&'static str; 2] {
     let header = model.header();
     [
         if one_region { "one" } else { "several" },
-        if usize::from(header.inputs) <= TUPLE {
-            "set"
-        } else {
+        if usize::from(header.inputs) > TUPLE {
             "unset"
+        } else if takes_an_index(model) {
+            "indexed"
+        } else {
+            "set"
         },
     ]
 }
@@ -204,8 +206,26 @@ fn element(dtype: DType) -> &'static str {
     }
 }
 
+/// Whether a step takes indices that a run is given, and refuses those out of their range.
+fn takes_an_index(model: &Model<'_>) -> bool {
+    let mut kernels = model.steps().flatten();
+    kernels.any(|(kernel, _)| KernelId::from_u8(kernel).is_some_and(|kernel| kernel.visit(IsIndexed)))
+}
+
+/// Whether a kernel does.
+struct IsIndexed;
+
+impl KernelVisitor for IsIndexed {
+    type Output = bool;
+
+    fn visit<K: Candidate>(self) -> bool {
+        <K as Kernel>::INDEXED
+    }
+}
+
 /// The steps: parameters and a function for each. Gives their number.
 fn steps(text: &mut String, model: &Model<'_>) -> Result<usize, String> {
+    let indexed = takes_an_index(model);
     let mut steps = Vec::new();
     let mut pieces = BTreeMap::new();
     for record in model.steps() {
@@ -222,11 +242,20 @@ fn steps(text: &mut String, model: &Model<'_>) -> Result<usize, String> {
     for (at, (kernel, op)) in steps.iter().enumerate() {
         let name = kernel.name();
         let pieces = pieces.get(&(*kernel as u8)).unwrap_or(&u32::MAX);
+        let run = format!("rt::run::{name}(&STEP_{at}, mem, {pieces})");
+        let (end, body) = match (indexed, kernel.visit(IsIndexed)) {
+            (false, _) => ("()", format!("let _ = {run};")),
+            (true, false) => ("rt::Indexed", format!("let _ = {run}; Ok(())")),
+            (true, true) => (
+                "rt::Indexed",
+                format!("{run}.ok_or_else(|| rt::refused::<rt::kernel::{name}>({at}, &STEP_{at}, mem))"),
+            ),
+        };
         put(
             text,
             format_args!(
                 "static STEP_{at}: <rt::kernel::{name} as rt::Kernel>::Op = {op};\n\
-                 fn step_{at}(mem: &rt::Mem<'_>) {{ let _ = rt::run::{name}(&STEP_{at}, mem, {pieces}); }}"
+                 fn step_{at}(mem: &rt::Mem<'_>) -> {end} {{ {body} }}"
             ),
         );
     }
@@ -259,6 +288,11 @@ fn network(
     let list = |each: &dyn Fn(usize) -> String| (0..steps).map(each).collect::<Vec<_>>().join(" ");
     let places = |ports: &[Described]| ports.iter().map(Described::place).collect::<Vec<_>>().join(", ");
     let [a, b, c, d] = regions;
+    let (end, and, done) = if takes_an_index(model) {
+        ("rt::Indexed", "?", "Ok(())")
+    } else {
+        ("()", "", "")
+    };
     let init = match model.state_init() {
         StateInit::Bytes(state) => format!("rt::StateInit::Bytes({})", bytes(state)),
         StateInit::Runs(runs) => format!("rt::StateInit::Runs(&{runs:?})"),
@@ -269,18 +303,19 @@ fn network(
             "/// The network.\n#[derive(Debug, Clone, Copy)]\npub struct Network;\n\
              impl rt::Network for Network {{\n\
              type Memory<'s> = rt::Memory<'s, {a}, {b}, {c}, {d}, {}>;\n\
-             const STEPS: &'static [fn(&rt::Mem<'_>)] = &[{}];\n\
+             type End = {end};\n\
+             const STEPS: &'static [fn(&rt::Mem<'_>) -> {end}] = &[{}];\n\
              const INPUTS: &'static [rt::PortPlace] = &[{}];\n\
              const OUTPUTS: &'static [rt::PortPlace] = &[{}];\n\
              const STATE: rt::StateInit<'static> = {init};\n\
              fn weights() -> &'static [u8] {{ &WEIGHTS.0 }}\n\
-             fn run(mem: &rt::Mem<'_>) {{ let _ = mem; {} }}\n\
+             fn run(mem: &rt::Mem<'_>) -> {end} {{ let _ = mem; {} {done} }}\n\
              }}",
             model.state_bytes(),
             list(&|at| format!("step_{at},")),
             places(ports[0]),
             places(ports[1]),
-            list(&|at| format!("step_{at}(mem);")),
+            list(&|at| format!("step_{at}(mem){and};")),
         ),
     );
 }
@@ -315,4 +350,24 @@ fn bytes(bytes: &[u8]) -> String {
 fn put(text: &mut String, item: std::fmt::Arguments<'_>) {
     // Writing to a string does not fail.
     let _ = writeln!(text, "{item}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_with_indices_are_those_of_language_models() {
+        let all = KernelId::ALL.iter().filter(|kernel| kernel.visit(IsIndexed));
+        let names: Vec<&str> = all.map(|kernel| kernel.name()).collect();
+        let known = [
+            "AttentionF32",
+            "WriteLine",
+            "Embedding",
+            "RotaryF32",
+            "Position",
+            "EmbeddingW8",
+        ];
+        assert_eq!(names, known);
+    }
 }

@@ -7,6 +7,7 @@ mod checks;
 pub mod names;
 mod place;
 mod ports;
+mod refusal;
 mod session;
 
 pub use heapless::Vec;
@@ -21,6 +22,7 @@ pub use checks::are_intact;
 pub use names as op;
 pub use place::PortPlace;
 pub use ports::{Inputs, Outputs};
+pub use refusal::{Ended, IndexError, Indexed, refused};
 pub use session::{Memories, Memory, Network, Session};
 
 /// Weights where kernels want them.

@@ -1,5 +1,6 @@
 //! Inputs and outputs of a compiled model as numbers: nothing of them can be wrong when the program runs.
 
+use super::refusal::Ended;
 use super::session::{Network, Session};
 use crate::typed::Number;
 
@@ -16,14 +17,14 @@ pub trait Outputs<'o>: Sized {
 }
 
 impl<N: Network> Session<'_, N> {
-    /// Sets inputs, runs all steps, and gives the outputs.
+    /// Sets inputs, runs all steps, and gives the outputs; in a `Result` where a step may refuse an index.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn run_typed<'o, I: Inputs, O: Outputs<'o>>(&'o mut self, inputs: I) -> O {
+    pub fn run_typed<'o, I: Inputs, O: Outputs<'o>>(&'o mut self, inputs: I) -> <N::End as Ended>::Run<O> {
         inputs.set(self);
-        N::run(&self.mem());
+        let end = N::run(&self.mem());
         self.end();
-        O::of(self)
+        end.with(|| O::of(self))
     }
 }
 

@@ -4,6 +4,7 @@ use core::cell::Cell;
 use core::marker::PhantomData;
 
 use super::place::PortPlace;
+use super::refusal::Ended;
 use crate::arena::{MAX_REGIONS, Mem, Rounding, Slot};
 use crate::blob::StateInit;
 use crate::cells::{Block, Element, Region, bytes_of, cast_slice};
@@ -15,8 +16,10 @@ use crate::typed::{Number, holds};
 pub trait Network: Copy {
     /// Memory that a session takes.
     type Memory<'s>: Memories<'s>;
+    /// How a step ends, and a run.
+    type End: Ended + 'static;
     /// The steps, in order.
-    const STEPS: &'static [fn(&Mem<'_>)];
+    const STEPS: &'static [fn(&Mem<'_>) -> Self::End];
     /// The inputs.
     const INPUTS: &'static [PortPlace];
     /// The outputs.
@@ -27,8 +30,8 @@ pub trait Network: Copy {
     /// The weights.
     fn weights() -> &'static [u8];
 
-    /// Runs all steps.
-    fn run(mem: &Mem<'_>);
+    /// Runs all steps, up to one that refuses an index.
+    fn run(mem: &Mem<'_>) -> Self::End;
 }
 
 /// Memory of a session: arenas, and the state.
@@ -253,11 +256,11 @@ impl<'s, N: Network> Session<'s, N> {
     /// Runs one step.
     ///
     /// # Errors
-    /// [`RunError::InputMissing`] before the first step.
+    /// [`RunError::InputMissing`] before the first step; [`RunError::OutOfRange`] for an index among the inputs.
     pub fn step(&mut self) -> Result<Progress, RunError> {
         self.begin()?;
         let step = self.next;
-        self.advance(step.saturating_add(1), &mut |_| {});
+        self.advance(step.saturating_add(1), &mut |_| {})?;
         let steps = N::STEPS.len() as u32;
         Ok(if self.next == OVER {
             Progress::Done
@@ -272,8 +275,7 @@ impl<'s, N: Network> Session<'s, N> {
     /// See [`Session::step`].
     pub fn run(&mut self) -> Result<(), RunError> {
         self.begin()?;
-        self.advance(OVER, &mut |_| {});
-        Ok(())
+        self.advance(OVER, &mut |_| {})
     }
 
     /// Runs all remaining steps and calls `after` with the index of each step that is done: the profiling hook.
@@ -282,8 +284,7 @@ impl<'s, N: Network> Session<'s, N> {
     /// See [`Session::step`].
     pub fn run_with(&mut self, mut after: impl FnMut(u32)) -> Result<(), RunError> {
         self.begin()?;
-        self.advance(OVER, &mut after);
-        Ok(())
+        self.advance(OVER, &mut after)
     }
 
     /// Puts input `index` where it belongs; the compiler knows its type and length.
@@ -336,19 +337,24 @@ impl<'s, N: Network> Session<'s, N> {
 
     /// Runs the steps before step `end`, and calls `after` with the index of each one.
     #[inline(always)]
-    fn advance(&mut self, end: u32, after: &mut dyn FnMut(u32)) {
+    fn advance(&mut self, end: u32, after: &mut dyn FnMut(u32)) -> Result<(), RunError> {
         let mut next = self.next;
         let mem = self.mem();
+        let mut error = None;
         while next < end {
             let Some(step) = N::STEPS.get(next as usize) else { break };
-            step(&mem);
+            error = step(&mem).error();
+            if error.is_some() {
+                break;
+            }
             after(next);
             next += 1;
         }
         self.next = next;
-        if next as usize >= N::STEPS.len() {
+        if next as usize >= N::STEPS.len() || error.is_some() {
             self.end();
         }
+        error.map_or(Ok(()), Err)
     }
 
     /// Begins a run, unless one is under way.

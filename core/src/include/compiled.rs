@@ -141,6 +141,16 @@ macro_rules! __compiled_run {
             session.run_typed(inputs)
         }
     };
+    (indexed) => {
+        /// Sets inputs, runs, and gives the outputs.
+        ///
+        /// # Errors
+        /// [`IndexError`](arenite::IndexError): a token or a position is out of its range.
+        #[inline(always)]
+        pub fn run<'o>(session: &'o mut Session<'_>, inputs: Inputs<'_>) -> Result<Outputs<'o>, $crate::IndexError> {
+            session.run_typed(inputs)
+        }
+    };
     (unset) => {
         /// Runs on inputs that [`Session::set_values`] has set, and gives the outputs.
         ///

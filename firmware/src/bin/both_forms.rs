@@ -1,4 +1,4 @@
-//! A model in both forms: compiled, and loaded. Their outputs are the same bytes; what both take is counted.
+//! A model in both forms: compiled, and loaded. Their outputs are the same bytes, as are their refusals of an index; what both take is counted.
 //!
 //! `ARENITE_MODEL` names the packed model when this is built.
 #![no_std]
@@ -54,7 +54,7 @@ fn same(ours: &mut compiled::Memory, theirs: &mut loaded::Memory) -> Result<Opti
     for run in 0..RUNS {
         for (index, port) in compiled::INPUTS.iter().enumerate() {
             let input = ours.input_mut(index)?;
-            fill(input, port.dtype, &mut seed);
+            fill(input, port.dtype, run as i32, &mut seed);
             theirs.set_input(index, input)?;
         }
         let mut result: Result<(), RunError> = Ok(());
@@ -72,16 +72,27 @@ fn same(ours: &mut compiled::Memory, theirs: &mut loaded::Memory) -> Result<Opti
             }
         }
     }
-    Ok(Some([opened, by_compiled, by_load]))
+    // A token or a position that is none: the run is over for both, and the next one wants its inputs anew.
+    for (index, port) in compiled::INPUTS.iter().enumerate() {
+        let input = ours.input_mut(index)?;
+        fill(input, port.dtype, i32::MAX, &mut seed);
+        theirs.set_input(index, input)?;
+    }
+    let same = ours.run() == theirs.run() && ours.run() == theirs.run();
+    Ok(same.then_some([opened, by_compiled, by_load]))
 }
 
-/// Numbers that follow from a seed.
-fn fill(input: &mut [u8], dtype: DType, seed: &mut u32) {
+/// Numbers that follow from a seed; words are indices.
+fn fill(input: &mut [u8], dtype: DType, index: i32, seed: &mut u32) {
     let mut next = || {
         *seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         *seed >> 16
     };
-    if dtype as u8 == DType::F32 as u8 {
+    if dtype as u8 == DType::I32 as u8 {
+        for word in input.as_chunks_mut().0 {
+            *word = index.to_le_bytes();
+        }
+    } else if dtype as u8 == DType::F32 as u8 {
         for real in input.as_chunks_mut().0 {
             *real = (next() as f32 / 65536.0 - 0.25).to_le_bytes();
         }
