@@ -15,6 +15,9 @@ pub(super) struct Args {
     /// The chip, by its whole name or part number, or an emulated board.
     #[arg(long, value_name = "NAME")]
     chip: String,
+    /// A library for programs in C instead: one archive with the network, which cargo builds (Rust is needed for that, and not for what links it).
+    #[arg(long)]
+    c: bool,
     /// The folder to make, the chip's name by default; it must not exist, or be empty.
     dir: Option<PathBuf>,
 }
@@ -23,18 +26,21 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let chip = chips::named(&args.chip)?;
     let folder = args.dir.clone().unwrap_or_else(|| PathBuf::from(chip.name));
     let name = package(&folder)?;
-    write(&chip, &folder, &name)?;
+    write(&chip, &folder, &name, args.c)?;
     let wants = match checkout()? {
         Some(_) => "",
         None => "    # its build wants `pack` of this tool in the path\n",
     };
-    let run = if chip.probe.is_some() {
-        "flashes it with probe-rs"
-    } else {
-        "runs it in qemu"
+    let (what, then) = match (args.c, chip.probe) {
+        (true, _) => (
+            "a library for C",
+            "makes the archive, which example/main.c links; Rust is needed here alone",
+        ),
+        (false, Some(_)) => ("a project", "`cargo run --release` flashes it with probe-rs"),
+        (false, None) => ("a project", "`cargo run --release` runs it in qemu"),
     };
     print::out(&format!(
-        "{}: a project for {} ({})\n    rustup target add {}\n    cd {0} && cargo build --release    # `cargo run --release` {run}\n{wants}",
+        "{}: {what} for {} ({})\n    rustup target add {}\n    cd {0} && cargo build --release    # {then}\n{wants}",
         folder.display(),
         chip.name,
         chip.core,
@@ -61,7 +67,7 @@ fn package(folder: &Path) -> Result<String> {
 }
 
 /// Writes all files into a folder of another name first, so that what fails leaves nothing.
-fn write(chip: &Chip, folder: &Path, name: &str) -> Result<()> {
+fn write(chip: &Chip, folder: &Path, name: &str, for_c: bool) -> Result<()> {
     let io = |doing: &'static str| move |e: std::io::Error| Error::io(folder, doing, &e);
     if let Ok(mut entries) = fs::read_dir(folder)
         && entries.next().is_some()
@@ -85,8 +91,12 @@ fn write(chip: &Chip, folder: &Path, name: &str) -> Result<()> {
         .tempdir_in(parent)
         .map_err(io("make the project"))?;
     let (crates, brought) = crates()?;
-    let files = chips::project(chip, name, &crates).into_iter();
-    let files = files.map(|file| (file.path.to_owned(), file.bytes));
+    let files = if for_c {
+        chips::library(chip, name, &crates)
+    } else {
+        chips::project(chip, name, &crates)
+    };
+    let files = files.into_iter().map(|file| (file.path.to_owned(), file.bytes));
     for (path, bytes) in files.chain(brought) {
         let path = draft.path().join(path);
         fs::create_dir_all(path.parent().unwrap_or(draft.path()))

@@ -41,6 +41,25 @@ fn a_project_is_made_whole_and_over_nothing() {
         "{program}"
     );
 
+    // A library for C has no program, and features of the core alone.
+    let library = bench.path("lib");
+    let mut command = Command::new(ARENITE);
+    command.args(["new", "--c", "--chip", "nRF52840"]).arg(&library);
+    let said = done(command.output().expect("it starts"));
+    assert!(
+        said.contains("a library for C") && said.contains("Rust is needed"),
+        "{said}"
+    );
+    let files = ["build.rs", "src/lib.rs", "include/digits.h", "example/main.c"];
+    assert!(files.iter().all(|file| library.join(file).is_file()));
+    assert!(!library.join("src/main.rs").exists());
+    let of_library = fs::read_to_string(library.join("Cargo.toml")).expect("written");
+    assert!(
+        of_library.contains("crate-type = [\"staticlib\"]") && of_library.contains("features = [\"dsp\"]"),
+        "{of_library}"
+    );
+    fs::remove_dir_all(library).expect("removed");
+
     // A project is never replaced, nor is a file; an empty folder is taken.
     let message = refused(new(&folder, "rp2040"), 2);
     assert!(message.contains("not empty"), "{message}");

@@ -2,10 +2,14 @@
 
 mod fits;
 #[cfg(feature = "tools")]
+mod library;
+#[cfg(feature = "tools")]
 mod project;
 mod table;
 
 pub use fits::{Fit, fit};
+#[cfg(feature = "tools")]
+pub use library::library;
 #[cfg(feature = "tools")]
 pub use project::{Crates, File, IMAGE, NETWORK, RUNTIME, project};
 pub use table::{Chip, Runner, Support, all};

@@ -87,7 +87,7 @@ pub fn project(chip: &Chip, name: &str, crates: &Crates) -> Vec<File> {
     let mut files = vec![
         text("Cargo.toml", manifest(chip, name, crates)),
         text(".cargo/config.toml", config(chip)),
-        text("build.rs", build(chip, crates)),
+        text("build.rs", build(chip, crates, memory_of(chip))),
         text("src/main.rs", main(chip)),
         text(".gitignore", "/target\n".into()),
         text("README.md", readme(chip, name, crates)),
@@ -105,9 +105,19 @@ pub fn project(chip: &Chip, name: &str, crates: &Crates) -> Vec<File> {
 fn manifest(chip: &Chip, name: &str, crates: &Crates) -> String {
     // Error messages over defmt take no text in the chip's flash.
     let log = chip.is_logged().then_some(&"defmt");
-    let features: Vec<String> = (chip.features.iter().chain(log))
-        .map(|feature| format!("{feature:?}"))
-        .collect();
+    let features: Vec<&str> = chip.features.iter().chain(log).copied().collect();
+    let [exclude, arenite, packs] = dependencies(crates, &features);
+    format!(
+        "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n{exclude}\n{arenite}{}\n\n{packs}\
+         [[bin]]\nname = {name:?}\npath = \"src/main.rs\"\ntest = false\nbench = false\n\n\
+         # The runtime's loops for speed, everything else for size.\n[profile.release]\npanic = \"abort\"\nopt-level = \"s\"\nlto = \"fat\"\n\
+         codegen-units = 1\ndebug = true\n\n[profile.release.package.arenite]\nopt-level = 2\n\n[profile.dev]\npanic = \"abort\"\nopt-level = 1\n",
+        chip.support.dependencies,
+    )
+}
+
+/// Lines of a manifest: what the workspace leaves out, the dependency on the runtime with these features, and what the build script wants.
+pub(super) fn dependencies(crates: &Crates, features: &[&str]) -> [String; 3] {
     let (exclude, arenite, packs) = match crates {
         Crates::Named { arenite, arenite_host } => (
             String::new(),
@@ -120,15 +130,10 @@ fn manifest(chip: &Chip, name: &str, crates: &Crates) -> String {
             String::new(),
         ),
     };
-    format!(
-        "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n{exclude}\n[dependencies]\n\
-         arenite = {{ {arenite}, features = [{}] }}\n{}\n\n{packs}\
-         [[bin]]\nname = {name:?}\npath = \"src/main.rs\"\ntest = false\nbench = false\n\n\
-         # The runtime's loops for speed, everything else for size.\n[profile.release]\npanic = \"abort\"\nopt-level = \"s\"\nlto = \"fat\"\n\
-         codegen-units = 1\ndebug = true\n\n[profile.release.package.arenite]\nopt-level = 2\n\n[profile.dev]\npanic = \"abort\"\nopt-level = 1\n",
-        features.join(", "),
-        chip.support.dependencies,
-    )
+    let features: Vec<String> = features.iter().map(|feature| format!("{feature:?}")).collect();
+    let features = features.join(", ");
+    let arenite = format!("[dependencies]\narenite = {{ {arenite}, features = [{features}] }}\n");
+    [exclude, arenite, packs]
 }
 
 fn config(chip: &Chip) -> String {
@@ -155,14 +160,19 @@ fn config(chip: &Chip) -> String {
     )
 }
 
-fn build(chip: &Chip, crates: &Crates) -> String {
-    let memory = match chip.support.sections {
+/// Lines of the build script for `memory.x`, where the project has one.
+fn memory_of(chip: &Chip) -> &'static str {
+    match chip.support.sections {
         Some(_) => {
             "    println!(\"cargo::rustc-link-search={}\", std::env::var(\"CARGO_MANIFEST_DIR\").unwrap());\n    \
              println!(\"cargo::rerun-if-changed=memory.x\");\n"
         }
         None => "",
-    };
+    }
+}
+
+/// The build script, with these lines at its end.
+pub(super) fn build(chip: &Chip, crates: &Crates, memory: &str) -> String {
     if let Crates::Brought = crates {
         return format!("{PACKS}{memory}}}\n").replace("@TARGET@", chip.target);
     }

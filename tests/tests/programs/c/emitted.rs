@@ -135,6 +135,82 @@ fn emitted_models_run_from_c_and_cpp() {
     );
 }
 
+/// The digits in two memories, of which `digits_2_open` wants both.
+const IN_TWO: &str = r#"
+#include <stdio.h>
+#include <string.h>
+
+#include "digits_2.h"
+
+#if defined(__cplusplus)
+#define ALIGNED alignas(16)
+#else
+#define ALIGNED __attribute__((aligned(16)))
+#endif
+
+ALIGNED static uint8_t fast[DIGITS_2_ARENA_0_BYTES], slow[DIGITS_2_ARENA_1_BYTES];
+
+int main(void)
+{
+    static float image[DIGITS_2_INPUT_0_ELEMENTS], scores[DIGITS_2_OUTPUT_0_ELEMENTS];
+    arenite_memory memories[ARENITE_REGIONS];
+    unsigned i, best = 0;
+    for (i = 0; i < DIGITS_2_INPUT_0_ELEMENTS; i++)
+        image[i] = (float)(3 * (i / 8) + i % 8) / 32.0f;
+    memset(memories, 0, sizeof memories);
+    memories[0].start = fast;
+    memories[0].bytes = sizeof fast;
+    if (digits_2_open(memories) == ARENITE_OK)
+        return 1;
+    memories[1].start = slow;
+    memories[1].bytes = sizeof slow;
+    if (digits_2_open(memories) != ARENITE_OK || digits_2_run(image, scores) != ARENITE_OK)
+        return 1;
+    printf("digits");
+    for (i = 0; i < DIGITS_2_OUTPUT_0_ELEMENTS; i++) {
+        uint32_t bits;
+        memcpy(&bits, &scores[i], sizeof bits);
+        printf(" %08lx", (unsigned long)bits);
+        best = scores[i] > scores[best] ? i : best;
+    }
+    printf(" class %u\n", best);
+    return 0;
+}
+"#;
+
+#[test]
+fn emitted_models_take_several_memories() {
+    const TEST: &str = "emitted_models_take_several_memories";
+    let Some(board) = prepared(TEST, "arm-none-eabi-gcc") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let to = folder.path();
+    let digits = root().join("tests/models/digits/digits.trace.json");
+    // The first is too small for the first layer's outputs.
+    let regions = ["--region", "fast=2K", "--region", "slow=64K"];
+    emit(&digits, to, "digits-2.bin", &regions).unwrap_or_else(|error| panic!("{error}"));
+    let file = ModelFile::open(&to.join("digits-2.bin")).expect("a model");
+    let model = file.load().expect("it loads");
+    let sizes = [0, 1].map(|region| model.arena_bytes(region));
+    assert!(sizes.iter().all(|bytes| *bytes > 0), "{sizes:?}");
+    let library = library(to, &["digits-2.bin"], &[]);
+    let programs = programs(to, IN_TWO, &["digits_2"], &library);
+    let printed = programs.map(|program| output(&mut emulated(board, &program)));
+    assert_eq!(printed[0], printed[1]);
+    let mut arenas = sizes.map(Aligned::new);
+    let [fast, slow] = &mut arenas;
+    let arenas = [fast.bytes(), slow.bytes(), &mut [], &mut []];
+    let mut session = arenite::Session::new(model, arenas, &mut []).expect("a session");
+    let input: Vec<f32> = (0..64).map(picture).collect();
+    session.set_values(0, &input).expect("an input");
+    session.run().expect("a run");
+    let outputs: Vec<f32> = session.values(0).expect("outputs").to_vec();
+    let class = outputs.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
+    let class = class.map_or(0, |(class, _)| class);
+    agrees("digits", printed[0].lines().next(), (outputs, class));
+}
+
 /// A program of `main` and emitted sources, compiled as C99 and as C++, with every warning an error.
 pub(super) fn programs(to: &Path, main: &str, emitted: &[&str], library: &Path) -> [PathBuf; 2] {
     fs::write(to.join("main.c"), main).expect("written");

@@ -1,5 +1,6 @@
 //! The library for C: its header, and programs in C and C++ that the cross compiler makes and qemu runs. Their output is the one that this machine computes.
 
+mod built;
 mod emitted;
 mod header;
 mod learning;

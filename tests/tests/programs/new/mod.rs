@@ -19,7 +19,7 @@ fn root() -> PathBuf {
 
 /// cargo in a folder, with the versions that everything else here is built with. The profile is one for all, so that the host tools are compiled once, and has
 /// no debug information, which nobody looks at.
-fn cargo(folder: &Path, arguments: &[&str]) -> Output {
+pub(super) fn cargo(folder: &Path, arguments: &[&str]) -> Output {
     cargo_with(folder, arguments, &[])
 }
 
@@ -46,19 +46,20 @@ fn cargo_with(folder: &Path, arguments: &[&str], environment: &[(&str, &Path)]) 
     cargo.output().expect("cargo starts")
 }
 
-fn said(output: &Output) -> String {
+pub(super) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn good(output: &Output) -> String {
+pub(super) fn good(output: &Output) -> String {
     assert!(output.status.success(), "{}", said(output));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Makes a project with the tool itself.
-fn project(chip: &str, folder: &Path) {
+pub(super) fn project(arguments: &[&str], folder: &Path) {
     let made = Command::new(arenite_tests::programs().join("arenite"))
-        .args(["new", "--chip", chip])
+        .arg("new")
+        .args(arguments)
         .arg(folder)
         .current_dir(root())
         .output()
@@ -145,7 +146,7 @@ fn a_new_project_builds_and_runs() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let project_folder = folder.path().join("first");
-    project(board.name, &project_folder);
+    project(&["--chip", board.name], &project_folder);
     let printed = good(&cargo(&project_folder, &["run", "--quiet"]));
     assert!(printed.starts_with("this is a 7, or else a "), "{printed}");
 }
@@ -238,7 +239,7 @@ fn checks(test: &str, chip: &Chip) {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let project_folder = folder.path().join(chip.name);
-    project(chip.name, &project_folder);
+    project(&["--chip", chip.name], &project_folder);
     let output = cargo(&project_folder, &["build"]);
     assert!(output.status.success(), "{}:\n{}", chip.name, said(&output));
     assert!(
