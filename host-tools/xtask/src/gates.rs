@@ -113,8 +113,34 @@ pub(super) fn firmware() -> Result<Outcome> {
             .args(["--", "-D", "warnings"])
             .current_dir(root().join("firmware")))?;
     }
-    // Those that are a workspace of their own; any model of a digit's form serves.
     let model = root().join(format!("tests/models/compat/mlp-v{}.bin", arenite::FORMAT_VERSION));
+    // The library for C, and the programs that are measured.
+    for arguments in [
+        &["--package", "arenite-c", "--lib", "--features", "dsp,training"][..],
+        &[
+            "--package",
+            "arenite-footprint",
+            "--bin",
+            "footprint",
+            "--bin",
+            "compiled",
+            "--bin",
+            "printing",
+            "--bin",
+            "start",
+            "--features",
+            "dsp,embedded-model",
+        ],
+    ] {
+        run(cargo(&["clippy", "--target", "thumbv7em-none-eabihf"])
+            .args(arguments)
+            .arg("--target-dir")
+            .arg(root().join("target/clippy"))
+            .args(["--", "-D", "warnings"])
+            .env("ARENITE_MODEL", &model)
+            .current_dir(root().join("firmware")))?;
+    }
+    // Those that are a workspace of their own; any model of a digit's form serves.
     for (triple, features) in [
         ("thumbv7em-none-eabihf", "rtic,embassy,sensor"),
         ("riscv32imc-unknown-none-elf", "riscv32-virt"),
