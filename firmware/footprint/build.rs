@@ -33,7 +33,7 @@ fn main() {
         return;
     }
     // The gate is never loaded and takes what layout the linker gives it.
-    for program in ["footprint", "compiled", "two", "printing", "start"] {
+    for program in ["footprint", "compiled", "two", "every_kernel", "printing", "start"] {
         println!("cargo:rustc-link-arg-bin={program}=-Tlink.x");
         println!("cargo:rustc-link-arg-bin={program}=--nmagic");
     }

@@ -352,6 +352,17 @@ macro_rules! table {
                 match self { $(Step::$variant(op) => op.set_constants(weights, records)),* }
             }
 
+            /// [`Candidate::pieces`] of kernels whose code is in pieces; all of other kernels.
+            #[cfg(any(test, packing))]
+            pub fn pieces(&self, weights: &[u8]) -> u32 {
+                match self {
+                    $(Step::$variant(op) if <$kernel as Kernel>::PIECES => {
+                        <$kernel as Candidate>::pieces(&op.clone().parameters(), weights)
+                    })*
+                    _ => u32::MAX,
+                }
+            }
+
             /// [`Candidate::bound`].
             #[cfg(any(test, packing))]
             pub fn bound(&self, on: &Machine) -> Option<u64> {

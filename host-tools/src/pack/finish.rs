@@ -215,6 +215,7 @@ pub(super) fn in_file(summary: &Summary) -> Summary {
         quantization: summary.quantization.as_ref().map(Quantization::brief),
         load_stack_bytes: BTreeMap::new(),
         instructions_at_most: BTreeMap::new(),
+        code_bytes_estimate: None,
         ..summary.clone()
     }
 }

@@ -127,6 +127,7 @@ pub(super) fn cut(
     summary.stack_bytes.clear();
     summary.load_stack_bytes.clear();
     summary.instructions_at_most.clear();
+    summary.code_bytes_estimate = None;
     summary.stream = Some(Pieces {
         pieces: count,
         buffer_bytes: sizes.buffer.into(),

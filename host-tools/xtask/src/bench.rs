@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use arenite::KernelId;
 use arenite_host::board::{BOARDS, Board};
-use arenite_xtask::{choices, cliffs, most, peer, results, stacks, tables, tiers};
+use arenite_xtask::{choices, cliffs, code_bytes, most, peer, results, stacks, tables, tiers};
 
 use super::{Result, root};
 
@@ -84,6 +84,14 @@ pub(super) fn stacks(names: &[String]) -> Result<()> {
     // Calls of what several cores get are not known before they run.
     boards.retain(|board| board.cores() == 1);
     stacks::update(&path, &boards, &mut |line| eprintln!("{line}"))
+}
+
+/// Makes the table of bytes of code of these boards, all that are measured where there are none.
+pub(super) fn code_bytes(names: &[String]) -> Result<()> {
+    let path = root().join("host-tools/board/src/worst/code_bytes.json");
+    let mut boards = boards(names)?;
+    boards.retain(|board| code_bytes::is_measured(board));
+    code_bytes::update(&path, &boards, &mut |line| eprintln!("{line}"))
 }
 
 /// Makes the table of most instructions of these boards and kernels, all where there are none.

@@ -9,6 +9,7 @@
 pub mod blob;
 pub mod choices;
 pub mod cliffs;
+pub mod code_bytes;
 pub mod dist;
 pub mod long_tier;
 pub mod most;

@@ -60,6 +60,9 @@ enum Task {
         /// Makes the table of stacks again from the boards' firmware instead; with names, those boards' rows.
         #[arg(long, conflicts_with_all = ["tables", "peer"])]
         stacks: bool,
+        /// Makes the table of bytes of code again from a program with every kernel instead; with names, those boards' rows.
+        #[arg(long, conflicts_with_all = ["tables", "peer", "stacks"])]
+        code_bytes: bool,
         /// Makes the table of most instructions again from generated steps instead; with names, those of these boards and kernels.
         #[arg(long, conflicts_with_all = ["tables", "peer", "stacks"])]
         most: bool,
@@ -195,6 +198,11 @@ fn main() -> ExitCode {
             // The machine's own disassembler may not know all instructions.
             .and_then(|()| setup::component("llvm-tools"))
             .and_then(|()| bench::stacks(&models)),
+        Task::Bench {
+            code_bytes: true,
+            models,
+            ..
+        } => setup::prepare(false).and_then(|()| bench::code_bytes(&models)),
         Task::Bench { models, .. } => setup::prepare(false).and_then(|()| bench::run(&models)),
         Task::Layers { names } => bench::layers(&names),
         Task::Test { list: true, .. } => {

@@ -3,6 +3,7 @@
 //! A table stands between `<!-- table: NAME -->` and `<!-- end -->`; [`fill`] writes what belongs there.
 
 mod cliffs;
+mod code_bytes;
 pub mod layers;
 mod operands;
 pub(crate) mod published;
@@ -29,10 +30,11 @@ use arenite_host::board::{BOARDS, Bench, Board};
 use arenite_host::{Error, Result};
 
 /// The documents with tables.
-pub const DOCUMENTS: [&str; 6] = [
+pub const DOCUMENTS: [&str; 7] = [
     "docs/README.md",
     "docs/benchmarks.md",
     "docs/cycles.md",
+    "docs/footprint.md",
     "docs/quantise.md",
     "docs/safety.md",
     "docs/testing.md",
@@ -168,6 +170,7 @@ impl Data {
             "long" => self.long.table(),
             "cliffs" => cliffs(&self.cliffs),
             "operands" => operands::operands(),
+            "code-bytes" => code_bytes::code_bytes(),
             "quantised" => quantise::published(&self.quantised),
             "quantisers" => quantise::peers(&self.quantisers, &self.quantised),
             _ => return None,

@@ -83,6 +83,7 @@ impl Kernel for S8 {
 
     const PIECES: bool = true;
 
+    #[inline(always)]
     fn run_pieces(op: &PackedConv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
         run_pieces::<Separate>(op, mem, pieces)
     }

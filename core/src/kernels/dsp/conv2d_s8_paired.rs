@@ -72,6 +72,7 @@ impl Kernel for S8 {
 
     const PIECES: bool = true;
 
+    #[inline(always)]
     fn run_pieces(op: &PackedConv2dS8, mem: &Mem<'_>, pieces: u32) -> Option<()> {
         conv2d_s8::run_pieces::<Paired>(op, mem, pieces)
     }

@@ -416,7 +416,7 @@ impl Recipe {
 }
 
 /// `flags` for the compiler and `variables` for cargo beside the usual ones; such builds have a folder of their own.
-fn build(
+pub(super) fn build(
     board: &'static Board,
     recipe: &Recipe,
     (flags, variables): (&[&str], &[(&str, &str)]),

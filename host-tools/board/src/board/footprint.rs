@@ -135,10 +135,9 @@ fn is_measured(board: &Board, model: &Path) -> Result<(), BoardError> {
 
 /// What a program has beyond start-up and `data` bytes of weights or model files.
 fn beyond(board: &'static Board, firmware: &Firmware, data: u64) -> Result<CompiledFootprint, BoardError> {
-    let bytes = |firmware: &Firmware| FLASH.iter().map(|section| firmware.section_bytes(section)).sum::<u64>();
     let start = Firmware::build_start(board)?;
-    let start_bytes = bytes(&start);
-    let code_bytes = bytes(firmware)
+    let start_bytes = flash_bytes(&start);
+    let code_bytes = flash_bytes(firmware)
         .checked_sub(start_bytes + data)
         .ok_or_else(|| BoardError::Elf {
             path: firmware.path().to_owned(),
@@ -151,6 +150,18 @@ fn beyond(board: &'static Board, firmware: &Firmware, data: u64) -> Result<Compi
         panics: panics(firmware)?,
         symbols: symbols(firmware, &start)?,
     })
+}
+
+fn flash_bytes(firmware: &Firmware) -> u64 {
+    FLASH.iter().map(|section| firmware.section_bytes(section)).sum()
+}
+
+/// Bytes of code and constants of start-up alone.
+///
+/// # Errors
+/// Those of [`Firmware::build`].
+pub fn start_bytes(board: &'static Board) -> Result<u64, BoardError> {
+    Ok(flash_bytes(&Firmware::build_start(board)?))
 }
 
 /// Functions and constants of a program that another has not, but for the weights: names and bytes, the largest first.

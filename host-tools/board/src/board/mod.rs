@@ -76,7 +76,7 @@ pub use {
     flash::{FLASHES, Flash},
     footprint::{
         CompiledFootprint, Footprint, compiled_footprint, compiled_footprint_of_two, error_footprint, footprint,
-        loaded_footprint, panics,
+        loaded_footprint, panics, start_bytes,
     },
     generate::{GenerateOptions, GenerateReport, generate},
     guards::{GuardReport, Guarding, Outside, guards, touch},

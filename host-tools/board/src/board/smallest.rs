@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::error::BoardError;
-use super::firmware::{Firmware, Recipe};
+use super::firmware::{Firmware, Recipe, build};
 use super::progress::Progress;
 use super::table::Board;
 
@@ -24,6 +24,18 @@ impl Firmware {
         let features = board.runtime.join(",");
         let recipe = Recipe::with_model("arenite-footprint", "compiled", features, model)?;
         Self::once(board, &recipe, &mut |_| ())
+    }
+
+    /// Builds the program of every kernel of the board's build, with its relocations: `functions` is the text of them. It is never run.
+    ///
+    /// # Errors
+    /// Those of [`Firmware::build`].
+    pub fn build_kernels(board: &'static Board, functions: &Path) -> Result<Self, BoardError> {
+        let features: Vec<&str> = board.runtime.iter().copied().chain(["every-kernel"]).collect();
+        let recipe = Recipe::with_model("arenite-footprint", "every_kernel", features.join(","), functions)?;
+        let flags = ["-Csymbol-mangling-version=v0", "-Clink-arg=--emit-relocs"];
+        // The functions are compiled as the runtime's are, by an attribute that this variable permits.
+        build(board, &recipe, (&flags, &[("RUSTC_BOOTSTRAP", "1")]), &mut |_| ())
     }
 
     /// Builds the smallest program with two models compiled, for its size: `model` and the one beside it, with `.second` behind its name.

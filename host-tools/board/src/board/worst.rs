@@ -7,7 +7,7 @@ use arenite::{KernelId, Slot, Step};
 
 use super::table::{BOARDS, Board};
 use crate::report::{Most, Summary};
-use crate::worst::{instructions, stack};
+use crate::worst::{code_bytes, instructions, stack};
 
 /// Adds to the summary of a model for `target` what `steps`, whose constants are in `weights`, take on every board that runs them. Of a model that rolls
 /// it adds nothing: its first steps run once for each row, and the tables have steps of whole tensors.
@@ -21,6 +21,7 @@ pub fn tell(summary: &mut Summary, target: &str, steps: &[Step], weights: &[u8])
     let boards = BOARDS
         .iter()
         .filter(|board| board.cores() == 1 && board.targets.contains(&target) && !hands_over(board));
+    summary.code_bytes_estimate = own_board(target).and_then(|board| code_bytes::TABLE.estimate(board, steps, weights));
     let (mut runs, mut loads, mut most) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for board in boards {
         if let Some(bound) = stack::TABLE.bound(board.name, steps.iter().map(Step::kernel)) {
@@ -34,6 +35,13 @@ pub fn tell(summary: &mut Summary, target: &str, steps: &[Step], weights: &[u8])
         summary.load_stack_bytes,
         summary.instructions_at_most,
     ) = (runs, loads, most);
+}
+
+/// The name of the board that has the build of a target's core; none has that of a target for all.
+fn own_board(target: &str) -> Option<&'static str> {
+    let own = |board: &&Board| board.targets.len() > 1 && board.targets.last() == Some(&target);
+    let mut boards = BOARDS.iter().filter(|board| board.cores() == 1);
+    boards.find(own).map(|board| board.counts_as().name)
 }
 
 /// Whether a step touches a tensor of which rows alone are in the arena.

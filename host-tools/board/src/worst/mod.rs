@@ -1,5 +1,6 @@
 //! Upper bounds of a model's cost, known before it runs: from tables that are measured and tracked.
 
+pub mod code_bytes;
 mod counts;
 pub mod cycles;
 pub mod instructions;

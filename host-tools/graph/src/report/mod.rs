@@ -5,8 +5,8 @@ mod summary;
 
 pub use quantization::{Estimate, FrontPoint, LayerPrecision, Quantization, WeightOnlyReport};
 pub use summary::{
-    HandedOver, Most, Pieces, Point, PortSummary, RegionSummary, Removed, SharedLayers, Shares, Summary, Sums,
-    TrainingReport, Winograd,
+    CodeEstimate, HandedOver, Most, Pieces, Point, PortSummary, RegionSummary, Removed, SharedLayers, Shares, Summary,
+    Sums, TrainingReport, Winograd,
 };
 
 /// A number with thin separators, for people: `25,526,632`.

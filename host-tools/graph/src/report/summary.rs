@@ -64,6 +64,9 @@ pub struct Summary {
     /// The most instructions of a run, by board. A file does not hold them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub instructions_at_most: BTreeMap<String, Most>,
+    /// Bytes of code of a program with the model on the target's core, where its kernels are measured. A file does not hold it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_bytes_estimate: Option<CodeEstimate>,
     /// Memories and what each holds.
     pub regions: Vec<RegionSummary>,
     /// Multiply-accumulates beyond those of the network as packed whole: the price of a fit.
@@ -221,6 +224,17 @@ pub struct SharedLayers {
     pub takes_shared: u64,
     /// Bytes of weights that are there for the core's parts alone.
     pub weights_bytes: u64,
+}
+
+/// Bytes of code and constants, start-up included, of the smallest program with a model: an estimate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeEstimate {
+    /// The board with the core that they are of.
+    pub board: String,
+    /// Beyond its weights, at most, where the model is compiled (`include_model!`).
+    pub compiled: u64,
+    /// Beyond its file, where it is loaded, within a tenth.
+    pub loaded: u64,
 }
 
 /// The most instructions of a run on a board.

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::process::Command;
 
-use object::{Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionFlags, SymbolKind};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use super::instruction::{Flow, Moves, Set};
+use super::relocations::relocations;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -427,37 +428,7 @@ fn references(
     data: &BTreeMap<u64, u64>,
     thumb: u64,
 ) -> Result<()> {
-    // By the address of a reference, what it refers to.
-    let mut all = BTreeMap::<u64, u64>::new();
-    let loaded = |section: &object::Section<'_, '_>| match section.flags() {
-        SectionFlags::Elf { sh_flags } => sh_flags & u64::from(object::elf::SHF_ALLOC) != 0,
-        _ => false,
-    };
-    for section in file.sections().filter(loaded) {
-        let bytes = section.data().unwrap_or_default();
-        for (place, relocation) in section.relocations() {
-            let RelocationTarget::Symbol(index) = relocation.target() else {
-                continue;
-            };
-            let symbol = file.symbol_by_index(index)?;
-            // Linked, an offset counts from the section's start, whichever of several symbols of one section the linker names.
-            let from = match (symbol.kind(), symbol.section_index()) {
-                (SymbolKind::Section, Some(index)) => file.section_by_index(index)?.address(),
-                _ => symbol.address(),
-            };
-            let mut to = from.wrapping_add_signed(relocation.addend());
-            // A whole address is there as it was linked; a part of one is that of its symbol.
-            let whole =
-                matches!(relocation.flags(), RelocationFlags::Elf { r_type } if r_type == object::elf::R_ARM_ABS32);
-            if relocation.has_implicit_addend() && whole {
-                let word = place
-                    .checked_sub(section.address())
-                    .and_then(|offset| bytes.get(offset as usize..)?.first_chunk());
-                to = word.map_or(to, |&word| u32::from_le_bytes(word).into());
-            }
-            all.insert(place, to);
-        }
-    }
+    let all = relocations(file)?;
     let starts: Vec<u64> = functions.keys().copied().collect();
     // An object without a symbol of its own goes on to the next address that something refers to.
     let targets: BTreeSet<u64> = all.values().copied().collect();

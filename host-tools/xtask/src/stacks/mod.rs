@@ -5,6 +5,7 @@
 
 mod code;
 mod instruction;
+mod relocations;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,6 +17,7 @@ use arenite_host::board::{Board, Firmware};
 use arenite_host::worst::stack::{Stack, Stacks};
 
 pub use code::{Function, Program};
+pub use relocations::relocations;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 

@@ -37,6 +37,7 @@ fn digest(options: &Options, folder: &Path) -> String {
             // They are measured anew whenever a kernel changes.
             packed.summary.stack_bytes.clear();
             packed.summary.load_stack_bytes.clear();
+            packed.summary.code_bytes_estimate = None;
             let bytes = std::fs::read(&options.output).expect("just written");
             let file = ModelFile::open(&options.output).expect("just written");
             let view = file.view().expect("it is whole");

@@ -62,6 +62,7 @@ fn digest(network: &mut Network, way: &Way) -> String {
             // They are measured anew whenever a kernel changes; the files lie in a folder of another name each time.
             packed.summary.stack_bytes.clear();
             packed.summary.load_stack_bytes.clear();
+            packed.summary.code_bytes_estimate = None;
             packed.files.clear();
             sum.bytes(&std::fs::read(&options.output).expect("just written"));
             let _ = write!(sum, "{packed:?}");

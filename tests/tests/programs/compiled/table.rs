@@ -104,7 +104,7 @@ impl Row {
             faults.push(format!("{}: {known:?} are not as many figures", self.label));
         }
         for (found, known) in self.bytes.iter().zip(known) {
-            let slack = if is_same { (known / 50).max(64) } else { known / 10 };
+            let slack = if is_same { slack(known) } else { known / 10 };
             if found.abs_diff(known) > slack {
                 faults.push(format!("{}: {found} bytes instead of {known}", self.label));
             }
@@ -117,6 +117,11 @@ impl Row {
         }
         faults
     }
+}
+
+/// How far bytes may be from those on record, by the same compiler.
+pub(super) fn slack(known: u64) -> u64 {
+    (known / 50).max(64)
 }
 
 fn document() -> PathBuf {

@@ -1,0 +1,156 @@
+//! Bytes of code that a program with a model takes, estimated from those of its kernels.
+//!
+//! Of a loaded one they are within a tenth. Of a compiled one they are an upper bound: there the compiler knows each step's constants, and drops what functions
+//! that kernels share would do for others.
+//!
+//! `cargo xtask bench --code-bytes` makes the table from a program with every kernel, linked for each board.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use arenite::Step;
+use arenite::kernels::api::candidate::Candidate;
+use arenite::kernels::table::KernelVisitor;
+use serde::{Deserialize, Serialize};
+
+use crate::report::CodeEstimate;
+
+/// The table, by the boards' names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Codes(pub BTreeMap<String, Code>);
+
+/// Code that is built for a board.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Code {
+    /// Bytes of start-up alone.
+    pub start: u64,
+    /// Bytes of the functions and constants that kernels call and read, each linked once.
+    pub shared: Vec<u64>,
+    /// Kernels, by name.
+    pub kernels: BTreeMap<String, Kernel>,
+}
+
+/// Code of a kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// All of it.
+    pub whole: Part,
+    /// What none of its pieces takes alone, and each piece by its bit, with that: of kernels in pieces.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pieces: BTreeMap<u8, Part>,
+}
+
+/// The bit of no piece.
+pub const NONE: u8 = 32;
+
+/// A function of its own, and what it shares with others: indices in [`Code::shared`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part(pub u64, pub BTreeSet<usize>);
+
+/// The tracked table.
+pub static TABLE: LazyLock<Codes> = LazyLock::new(|| {
+    // A test reads it.
+    serde_json::from_str(include_str!("code_bytes.json")).unwrap_or_default()
+});
+
+/// Bytes of a call of a compiled step beside its parameters.
+const CALL: u64 = 12;
+
+/// Bytes of a program that loads a model beside kernels: the load, its checks, the session.
+const LOADED: u64 = 7_850;
+
+/// Bytes of a kernel's check, of what decodes its steps and of what calls it, in programs that load.
+const CHECK: u64 = 600;
+
+impl Codes {
+    /// What a model of these steps, whose constants are in `weights`, takes on `board`; `None` where the table does not know board or kernel.
+    pub fn estimate(&self, board: &str, steps: &[Step], weights: &[u8]) -> Option<CodeEstimate> {
+        let code = self.0.get(board)?;
+        let mut taken = BTreeMap::<&str, u32>::new();
+        let mut parameters = 0;
+        for step in steps {
+            *taken.entry(step.kernel().name()).or_default() |= step.pieces(weights);
+            parameters += step.kernel().visit(Parameters).next_multiple_of(4) + CALL;
+        }
+        let (mut compiled, mut loaded) = (BTreeSet::new(), BTreeSet::new());
+        let (mut own_compiled, mut own_loaded) = (0, 0);
+        for (kernel, pieces) in taken {
+            let kernel = code.kernels.get(kernel)?;
+            own_loaded += kernel.whole.0 + CHECK;
+            loaded.extend(&kernel.whole.1);
+            let part = kernel.part(pieces);
+            own_compiled += part.0;
+            compiled.extend(part.1);
+        }
+        Some(CodeEstimate {
+            board: board.to_owned(),
+            compiled: code.start + own_compiled + code.shared(&compiled) + parameters,
+            loaded: code.start + LOADED + own_loaded + code.shared(&loaded),
+        })
+    }
+}
+
+impl Code {
+    /// Bytes of a part with all that it shares with others.
+    pub fn bytes(&self, part: &Part) -> u64 {
+        part.0 + self.shared(&part.1)
+    }
+
+    /// The kernels whose bytes are not those of `other`, within `slack` of them.
+    pub fn unlike(&self, other: &Self, slack: impl Fn(u64) -> u64) -> Vec<String> {
+        let mut found = Vec::new();
+        let names: BTreeSet<&String> = self.kernels.keys().chain(other.kernels.keys()).collect();
+        for name in names {
+            let bytes = |code: &Self| Some(code.bytes(&code.kernels.get(name)?.whole));
+            let is_same = match (bytes(self), bytes(other)) {
+                (Some(known), Some(is)) => known.abs_diff(is) <= slack(known),
+                _ => false,
+            };
+            if !is_same {
+                found.push(format!(
+                    "{name}: {:?} bytes in the table, {:?} now",
+                    bytes(self),
+                    bytes(other)
+                ));
+            }
+        }
+        found
+    }
+
+    /// Bytes of these functions and constants.
+    fn shared(&self, of: &BTreeSet<usize>) -> u64 {
+        of.iter().filter_map(|&at| self.shared.get(at)).sum()
+    }
+}
+
+impl Kernel {
+    /// What these pieces take.
+    pub fn part(&self, pieces: u32) -> Part {
+        let Some(none) = self.pieces.get(&NONE) else {
+            return self.whole.clone();
+        };
+        let taken = self
+            .pieces
+            .iter()
+            .filter(|(bit, _)| **bit < NONE && pieces >> **bit & 1 == 1);
+        let mut part = none.clone();
+        for (_, piece) in taken {
+            part.0 += piece.0.saturating_sub(none.0);
+            part.1.extend(&piece.1);
+        }
+        part.0 = part.0.min(self.whole.0);
+        part
+    }
+}
+
+/// Bytes of a step's parameters in a program.
+struct Parameters;
+
+impl KernelVisitor for Parameters {
+    type Output = u64;
+
+    fn visit<K: Candidate>(self) -> u64 {
+        size_of::<K::Op>() as u64
+    }
+}
