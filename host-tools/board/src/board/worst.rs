@@ -21,7 +21,9 @@ pub fn tell(summary: &mut Summary, target: &str, steps: &[Step], weights: &[u8])
     let boards = BOARDS
         .iter()
         .filter(|board| board.cores() == 1 && board.targets.contains(&target) && !hands_over(board));
-    summary.code_bytes_estimate = own_board(target).and_then(|board| code_bytes::TABLE.estimate(board, steps, weights));
+    // Of a model that learns, the steps here are those of inference alone.
+    let board = own_board(target).filter(|_| summary.training.is_none());
+    summary.code_bytes_estimate = board.and_then(|board| code_bytes::TABLE.estimate(board, steps, weights));
     let (mut runs, mut loads, mut most) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for board in boards {
         if let Some(bound) = stack::TABLE.bound(board.name, steps.iter().map(Step::kernel)) {
