@@ -51,7 +51,7 @@ mod compiled;
 /// | `quantize(f32)`, `dequantize(…)` | to and from the elements of the first input and output; others by `INPUTS` and `OUTPUTS` |
 /// | `INPUTS`, `OUTPUTS`, `LABELS` | names, shapes, scales ([`Described`](crate::Described)); class labels (`pack --labels`) |
 ///
-/// A model that takes a token or a position gives its outputs in a `Result`, whose error is [`IndexError`](crate::IndexError).
+/// A model that takes a token or a position gives its outputs in a `Result`, whose error is `IndexError`.
 /// Of more than four inputs a run takes `()` and gives a `Result`: `set_values` sets each before it; of more than four outputs it gives `()`, and `values`
 /// finds each after it. A model whose arena lies in several regions has no one memory: `open_in` takes a slice for each.
 ///

@@ -44,7 +44,7 @@ pub struct Kernel {
 /// The bit of no piece.
 pub const NONE: u8 = 32;
 
-/// A function of its own, and what it shares with others: indices in [`Code::shared`].
+/// A function of its own, and what it shares with others: indices in the field `shared` of [`Code`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part(pub u64, pub BTreeSet<usize>);
 
