@@ -49,6 +49,7 @@ mod compiled;
 /// | `Memory`, `Arena`, `ARENA_BYTES`, `STATE_BYTES` | what the model needs; `take()` gives the static `Memory` once |
 /// | `self_test(&mut Session)`, `verify_weights()` | the file's self-test (`pack --self-test`); whether the weights in flash are what they were |
 /// | `quantize(f32)`, `dequantize(…)` | to and from the elements of the first input and output; others by `INPUTS` and `OUTPUTS` |
+/// | `COST`, `COSTS` | what a run takes at most, and each step: the totals of [`Model::cost`](crate::Model::cost) |
 /// | `INPUTS`, `OUTPUTS`, `LABELS` | names, shapes, scales ([`Described`](crate::Described)); class labels (`pack --labels`) |
 ///
 /// A model that takes a token or a position gives its outputs in a `Result`, whose error is `IndexError`.

@@ -28,7 +28,9 @@ pub(crate) fn items(model: &Model<'_>, file: &[u8], shared: Option<&str>) -> Res
         .collect::<Result<_, _>>()?;
     let regions: [usize; MAX_REGIONS] = std::array::from_fn(|region| model.arena_bytes(region));
     let state = model.state_bytes();
-    constants(&mut text, regions, state, [&inputs, &outputs], &labels(model, file)?);
+    let costs: Vec<u64> = model.costs().map(|cost| cost.total()).collect();
+    let labels = labels(model, file)?;
+    constants(&mut text, regions, state, [&inputs, &outputs], &labels, &costs);
     types(&mut text, [&inputs, &outputs]);
     match shared {
         Some(path) => put(&mut text, format_args!("use {path} as WEIGHTS;")),
@@ -128,6 +130,7 @@ fn constants(
     state: usize,
     ports: [&[Described]; 2],
     labels: &[String],
+    costs: &[u64],
 ) {
     put(
         text,
@@ -148,6 +151,18 @@ fn constants(
             format_args!("/// The {about}.\npub const {name}: [rt::Described; {count}] = [{all}];"),
         );
     }
+    let (count, each, all) = (
+        costs.len(),
+        costs,
+        costs.iter().fold(0, |all: u64, cost| all.saturating_add(*cost)),
+    );
+    put(
+        text,
+        format_args!(
+            "/// Units of cost of each step, at most: docs/safety.md says what one takes on a core.\npub const COSTS: [u64; {count}] = {each:?};\n\
+             /// Those of a run.\npub const COST: u64 = {all};"
+        ),
+    );
     let count = labels.len();
     put(
         text,

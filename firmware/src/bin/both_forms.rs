@@ -44,6 +44,11 @@ fn main(_: &mut Exchange) -> i32 {
 
 /// Instructions of opening the compiled model, of a run, and of a loaded one's run; `None` where outputs differ.
 fn same(ours: &mut compiled::Memory, theirs: &mut loaded::Memory) -> Result<Option<[u64; 3]>, arenite::Error> {
+    let model = loaded::load()?;
+    let costs = model.costs().map(|cost| cost.total());
+    if model.cost().total() != compiled::COST || !costs.eq(compiled::COSTS) {
+        return Ok(None);
+    }
     let counter = Counter::start();
     let (mut memory, mut session) = (Some(ours), None);
     let opened = counter.count(&mut || session = memory.take().map(compiled::open));
