@@ -79,14 +79,17 @@ unsafe impl<T> Sync for Alone<T> {}
 
 static MEMORY: Alone<digits::Memory> = Alone(UnsafeCell::new(digits::Memory::new()));
 
-// The header's numbers are the network's: put yours there where these do not compile.
-const _: [f32; 64] = [0.0; size_of::<digits::Input>() / size_of::<f32>()];
-const _: [f32; 10] = [0.0; size_of::<digits::Output>() / size_of::<f32>()];
+// Inputs and outputs as include/digits.h has them: where the compiler finds that the network's are others, change both files.
+type Input = [f32; 64];
+type Output = [f32; 10];
 
 /// Gives the network's state, where it has one, its first value.
+///
+/// # Safety
+/// No other call is under way.
 #[unsafe(no_mangle)]
-pub extern "C" fn digits_reset() {
-    // SAFETY: nothing else uses the memory meanwhile, which the header asks for.
+pub unsafe extern "C" fn digits_reset() {
+    // SAFETY: nothing else uses the memory meanwhile, which the caller promises.
     digits::open(unsafe { &mut *MEMORY.0.get() });
 }
 
@@ -95,7 +98,7 @@ pub extern "C" fn digits_reset() {
 /// # Safety
 /// `input` and `output` point to as many numbers as the header says, and no other call is under way.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn digits_run(input: *const digits::Input, output: *mut digits::Output) {
+pub unsafe extern "C" fn digits_run(input: *const Input, output: *mut Output) {
     // SAFETY: nothing else uses the memory meanwhile, which the caller promises.
     let (arena, state) = unsafe { &mut *MEMORY.0.get() }.bytes();
     // Memory of the module's own lengths is never refused.
@@ -171,7 +174,8 @@ fn readme(chip: &Chip, name: &str, crates: &Crates) -> String {
          Link that archive, and put `include/` into the compiler's path: `example/main.c` runs the network. Compile for a core with the same floating-point\n\
          calls as `{triple}`.\n\n\
          `net/` holds the network, `build.rs` packs it: put your own there (`.tflite`, `.onnx` or a trace), and its name into `build.rs`. `src/lib.rs`\n\
-         does not compile before the header's numbers are those of your network. Two libraries in one program want functions of two names.\n{brought}",
+         does not compile before its two types are those of your network; the header has the same. Two libraries in one program want functions\n\
+         of two names.\n{brought}",
         chip.name,
         chip.core,
         triple = chip.triple,

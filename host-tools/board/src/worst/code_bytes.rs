@@ -1,7 +1,7 @@
 //! Bytes of code that a program with a model takes, estimated from those of its kernels.
 //!
-//! Of a loaded one they are within a tenth. Of a compiled one they are an upper bound: there the compiler knows each step's constants, and drops what functions
-//! that kernels share would do for others.
+//! Of a loaded one they are near: docs/footprint.md says how. Of a compiled one they are an upper bound: there the compiler knows each step's
+//! constants, and drops what functions that kernels share would do for others.
 //!
 //! `cargo xtask bench --code-bytes` makes the table from a program with every kernel, linked for each board.
 

@@ -233,7 +233,7 @@ pub struct CodeEstimate {
     pub board: String,
     /// Beyond its weights, at most, where the model is compiled (`include_model!`).
     pub compiled: u64,
-    /// Beyond its file, where it is loaded, within a tenth.
+    /// Beyond its file, where it is loaded: docs/footprint.md says how near.
     pub loaded: u64,
 }
 

@@ -76,10 +76,16 @@ fn a_new_library_is_linked_by_c_and_cpp() {
     let [program, _] = super::emitted::programs(&to, &format!("#include <stdio.h>\n{example}"), &[], &library);
     assert_eq!(output(&mut emulated(board, &program)).trim(), "7");
 
-    // A header of another network: the library does not compile.
+    // A header of another network, and of numbers of another type that take as many bytes: the library does not compile.
     let source = project.join("src/lib.rs");
     let text = fs::read_to_string(&source).expect("written");
-    fs::write(&source, text.replace("[f32; 64]", "[f32; 63]")).expect("written");
-    let refused = new::cargo(&project, &["build", "--quiet"]);
-    assert!(!refused.status.success() && new::said(&refused).contains("mismatched types"));
+    for other in ["[f32; 63]", "[i8; 256]"] {
+        assert!(text.contains("type Input = [f32; 64];"));
+        fs::write(&source, text.replace("[f32; 64]", other)).expect("written");
+        let refused = new::cargo(&project, &["build", "--quiet"]);
+        assert!(
+            !refused.status.success() && new::said(&refused).contains("mismatched types"),
+            "{other}"
+        );
+    }
 }
