@@ -263,7 +263,7 @@ impl<'a> Mem<'a> {
 
 /// Sizes that operands are checked against when loading.
 #[derive(Debug)]
-pub(crate) struct Bounds<'a> {
+pub struct Bounds<'a> {
     pub(crate) regions: [u32; MAX_REGIONS],
     pub(crate) state: u32,
     pub(crate) weights: &'a [u8],

@@ -125,35 +125,45 @@ const fn linked(set: KernelSet) {
     }
 }
 
+/// Whether a file is the one that the macro has read: its length, and the checksum of the model that begins behind `ahead` bytes of it.
+pub const fn is_file(file: &[u8], length: usize, ahead: usize, crc: u32) -> bool {
+    file.len() == length && word(file, ahead + blob::field::CRC) == crc
+}
+
 /// Panics by the name of what has to be turned on for the kernels of a backend.
 #[track_caller]
 pub const fn refuse(backend: Backend) {
+    panic!("{}", wanted(backend))
+}
+
+/// Says what has to be turned on for the kernels of a backend.
+pub const fn wanted(backend: Backend) -> &'static str {
     match backend {
-        Backend::Dsp => panic!(
-            "the model needs kernels of the feature `dsp`, which is off: turn it on (arenite = {{ features = [\"dsp\"] }}) where the core has \
+        Backend::Dsp => {
+            "the model needs kernels of the feature `dsp`, which is off: turn it on (arenite = { features = [\"dsp\"] }) where the core has \
              the DSP extension, or pack for another target (--target cortex-m3)"
-        ),
-        Backend::Mve => panic!(
-            "the model needs kernels of the feature `mve`, which is off: turn it on (arenite = {{ features = [\"dsp\", \"mve\"] }}) where the \
+        }
+        Backend::Mve => {
+            "the model needs kernels of the feature `mve`, which is off: turn it on (arenite = { features = [\"dsp\", \"mve\"] }) where the \
              core has Helium, or pack for another target (--target cortex-m33)"
-        ),
-        Backend::Dotprod => panic!(
+        }
+        Backend::Dotprod => {
             "the model needs the dot product instructions, which this build is not for: build with -C target-feature=+dotprod where the core has \
              them, or pack for another target (--target aarch64)"
-        ),
-        Backend::I8mm => panic!(
+        }
+        Backend::I8mm => {
             "the model needs the products of matrices of bytes, which this build is not for: build with -C target-feature=+dotprod,+i8mm where the \
              core has them, or pack for another target (--target aarch64-dotprod)"
-        ),
-        Backend::Sme => panic!(
-            "the model needs kernels of the feature `sme`, which is off: turn it on (arenite = {{ features = [\"sme\"] }}) where the core has the \
+        }
+        Backend::Sme => {
+            "the model needs kernels of the feature `sme`, which is off: turn it on (arenite = { features = [\"sme\"] }) where the core has the \
              scalable matrix extension of AArch64, or pack for another target (--target aarch64-i8mm)"
-        ),
-        Backend::Rvv => panic!(
-            "the model needs kernels of the feature `rvv`, which is off: turn it on (arenite = {{ features = [\"rvv\"] }}) where the core has \
+        }
+        Backend::Rvv => {
+            "the model needs kernels of the feature `rvv`, which is off: turn it on (arenite = { features = [\"rvv\"] }) where the core has \
              the vector extension of RISC-V, or pack for another target (--target riscv64gc, riscv32imac)"
-        ),
-        _ => panic!("the model needs kernels that this build has not: pack it for another target"),
+        }
+        _ => "the model needs kernels that this build has not: pack it for another target",
     }
 }
 

@@ -180,6 +180,8 @@ macro_rules! include_bundle {
         $visibility mod $name {
             $crate::__include! { [$path] [$($model = $entry),+] }
 
+            $crate::__only_loaded! { BYTES }
+
             $crate::__arena!();
         }
     };

@@ -1,6 +1,7 @@
 //! The file: read, and checked as a device checks it, with the rules of every backend's kernels.
 
 use std::fs;
+use std::path::PathBuf;
 
 use arenite_checks::{Bundle, KernelId, MODEL_ALIGN, Model, content};
 
@@ -14,6 +15,18 @@ pub(crate) const LOADED_BUNDLE: &str = "include_bundle!(mod NAME = \"FILE\", loa
 pub(crate) struct Aligned {
     bytes: Vec<u8>,
     start: usize,
+}
+
+/// A file as it was read.
+pub(crate) struct Read {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// Its content: of a signed file what is signed.
+    pub(crate) content: Aligned,
+    /// Its bytes.
+    pub(crate) length: usize,
+    /// Bytes of it ahead of its content.
+    pub(crate) ahead: usize,
 }
 
 impl Aligned {
@@ -34,26 +47,65 @@ impl Aligned {
 ///
 /// # Errors
 /// Why it cannot be read.
-pub(crate) fn read(path: &str) -> Result<Aligned, String> {
-    let file = fs::read(path).map_err(|error| format!("{path}: {error}"))?;
-    Ok(Aligned::of(content(&file)))
+pub(crate) fn read(path: PathBuf) -> Result<Read, String> {
+    let file = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let content = content(&file);
+    Ok(Read {
+        ahead: content.as_ptr().addr() - file.as_ptr().addr(),
+        content: Aligned::of(content),
+        length: file.len(),
+        path,
+    })
 }
 
-/// The file of a model in a bundle.
+/// Refuses a model in pieces (`pack --region NAME=SIZE:stream`), whose weights lie in a flash that no program has in its memory.
+///
+/// # Errors
+/// Where the bundle is one.
+fn whole(bundle: &Bundle<'_>) -> Result<(), String> {
+    let count = bundle.len();
+    let in_pieces = |index: usize| {
+        bundle
+            .entry(index)
+            .is_some_and(|entry| entry.name == format!("{index}/{count}"))
+    };
+    if count > 0 && (0..count).all(in_pieces) {
+        return Err(
+            "the model is in pieces (`pack --region NAME=SIZE:stream`), which a program reads from a flash of its own with the crate arenite-stream: \
+             pack it without `:stream` to include it"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// A model's file in a bundle.
+pub(crate) struct Entry {
+    /// The file.
+    pub(crate) content: Aligned,
+    /// Bytes of the bundle ahead of it.
+    pub(crate) ahead: usize,
+}
+
+/// Finds the file of a model in a bundle.
 ///
 /// # Errors
 /// Why there is none of this name.
-pub(crate) fn entry(bundle: &Aligned, name: &str) -> Result<Aligned, String> {
+pub(crate) fn entry(bundle: &Aligned, name: &str) -> Result<Entry, String> {
     if !Bundle::is_bundle(bundle.bytes()) {
         return Err(
             "this is no bundle of several models: include a single model with arenite::include_model!".to_owned(),
         );
     }
     let models = Bundle::open(bundle.bytes()).map_err(|error| error.to_string())?;
+    whole(&models)?;
     let mut entries = (0..models.len()).filter_map(|index| models.entry(index));
     entries
         .find(|entry| entry.name == name)
-        .map(|entry| Aligned::of(entry.bytes))
+        .map(|entry| Entry {
+            content: Aligned::of(entry.bytes),
+            ahead: entry.bytes.as_ptr().addr() - bundle.bytes().as_ptr().addr(),
+        })
         .ok_or_else(|| format!("the bundle has no model of this name, {name:?}: `arenite inspect` lists them"))
 }
 
@@ -63,6 +115,9 @@ pub(crate) fn entry(bundle: &Aligned, name: &str) -> Result<Aligned, String> {
 /// Reasons for which a load refuses the file, and features that only a loaded model has.
 pub(crate) fn model<'f>(file: &'f Aligned, form: &str) -> Result<Model<'f>, String> {
     if Bundle::is_bundle(file.bytes()) {
+        if let Ok(bundle) = Bundle::open(file.bytes()) {
+            whole(&bundle)?;
+        }
         return Err(
             "this is a bundle of several models: name those that you want with arenite::include_bundle!".to_owned(),
         );
@@ -87,6 +142,10 @@ fn only_loaded(model: &Model<'_>) -> Option<&'static str> {
         Some("the model is for several cores, which the loaded form alone runs on")
     } else if has(|kernel| kernel == KernelId::EthosU) {
         Some("the model has commands of an Ethos-U, which the loaded form alone hands over")
+    } else if header.rolling.len > 0 {
+        Some(
+            "the model is fed row by row (`pack --stream-input`), which the loaded form alone is, with the feature `rolling`",
+        )
     } else if header.training.len > 0 {
         Some("the model has steps of training (`pack --train`), which the loaded form alone runs")
     } else if header.tokenizer.len > 0 {

@@ -8,11 +8,13 @@ mod file;
 mod module;
 mod rust;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use arenite_checks::Model;
 use proc_macro::{Delimiter, TokenStream, TokenTree};
 
-use expression::{Evaluated, evaluate};
+use expression::evaluate;
+use file::Read;
 
 /// Items of a module: `[$crate] [path]` of a model, `[$crate] [path] [name = "entry", …]` of models of a bundle.
 #[proc_macro]
@@ -33,30 +35,55 @@ fn compiled(input: TokenStream) -> Result<TokenStream, String> {
             _ => None,
         })
         .collect();
+    let read = |path: &TokenStream| {
+        let evaluated = evaluate(path.clone())?;
+        let file = file::read(beside(&evaluated.text, path))?;
+        Ok::<_, String>((file, evaluated.variables))
+    };
     match groups.as_slice() {
-        [runtime, path] => model(runtime, evaluate(path.clone())?),
-        [runtime, path, entries] => bundle(runtime, evaluate(path.clone())?, entries.clone()),
+        [runtime, path] => model(runtime, read(path)?),
+        [runtime, path, entries] => bundle(runtime, read(path)?, entries.clone()),
         _ => Err("arenite_include::compile! is called by arenite::include_model! alone".to_owned()),
     }
 }
 
-fn model(runtime: &TokenStream, path: Evaluated) -> Result<TokenStream, String> {
-    let named = |reason: String| naming(&path.text, reason);
-    let file = file::read(&path.text)?;
-    let model = file::model(&file, file::LOADED_MODEL).map_err(named)?;
-    let text = module::items(&model, file.bytes(), None).map_err(named)?;
-    Ok(items(runtime, &(watched(&path) + &text), module::forms(&model)))
+/// The file of a path: a relative one begins where the source file lies that states it, as that of `include_bytes!`.
+fn beside(path: &str, stated: &TokenStream) -> PathBuf {
+    let source = stated
+        .clone()
+        .into_iter()
+        .next()
+        .and_then(|token| token.span().local_file());
+    match source.as_deref().and_then(Path::parent) {
+        Some(folder) => folder.join(path),
+        None => path.into(),
+    }
 }
 
-fn bundle(runtime: &TokenStream, path: Evaluated, entries: TokenStream) -> Result<TokenStream, String> {
-    let named = |reason: String| naming(&path.text, reason);
-    let bundle = file::read(&path.text)?;
+fn model(runtime: &TokenStream, (read, variables): (Read, Vec<String>)) -> Result<TokenStream, String> {
+    let name = name(&read);
+    let named = |reason: String| format!("{name}: {reason}");
+    let model = file::model(&read.content, file::LOADED_MODEL).map_err(named)?;
+    let text = module::items(&name, &model, read.content.bytes(), None).map_err(named)?;
+    let watched = watched(&read, &variables) + &unchanged(&read, &name, read.ahead, &model);
+    Ok(items(runtime, &(watched + &text), module::forms(&model)))
+}
+
+fn bundle(
+    runtime: &TokenStream,
+    (read, variables): (Read, Vec<String>),
+    entries: TokenStream,
+) -> Result<TokenStream, String> {
+    let name = name(&read);
+    let named = |reason: String| format!("{name}: {reason}");
     let mut all = start(runtime);
-    all.extend(parsed(&watched(&path)));
+    all.extend(parsed(&watched(&read, &variables)));
     let (mut arena, mut weights) = (0, Vec::<(Vec<u8>, String)>::new());
-    for (name, entry) in named_entries(entries)? {
-        let file = file::entry(&bundle, &entry).map_err(named)?;
-        let model = file::model(&file, file::LOADED_BUNDLE).map_err(|reason| named(format!("{entry}: {reason}")))?;
+    for (module, entry) in named_entries(entries)? {
+        let found = file::entry(&read.content, &entry).map_err(named)?;
+        let file = &found.content;
+        let model = file::model(file, file::LOADED_BUNDLE).map_err(|reason| named(format!("{entry}: {reason}")))?;
+        all.extend(parsed(&unchanged(&read, &name, read.ahead + found.ahead, &model)));
         arena = model.arena_bytes(0).max(arena);
         let known = weights.iter().find(|(bytes, _)| bytes == model.weights());
         let place = match known {
@@ -68,9 +95,10 @@ fn bundle(runtime: &TokenStream, path: Evaluated, entries: TokenStream) -> Resul
                 place
             }
         };
-        let text = module::items(&model, file.bytes(), Some(&format!("super::{place}"))).map_err(named)?;
+        let of = format!("{name}: {entry}");
+        let text = module::items(&of, &model, file.bytes(), Some(&format!("super::{place}"))).map_err(named)?;
         let inside = items(runtime, &text, module::forms(&model));
-        all.extend(parsed(&format!("/// A model of the bundle.\npub mod {name}")));
+        all.extend(parsed(&format!("/// A model of the bundle.\npub mod {module}")));
         all.extend([TokenTree::Group(proc_macro::Group::new(Delimiter::Brace, inside))]);
     }
     all.extend(parsed(&format!(
@@ -79,12 +107,10 @@ fn bundle(runtime: &TokenStream, path: Evaluated, entries: TokenStream) -> Resul
     Ok(all)
 }
 
-/// Returns the message of an error, with the file's name.
-fn naming(path: &str, reason: String) -> String {
-    let name = Path::new(path)
-        .file_name()
-        .map_or(path.into(), |name| name.to_string_lossy());
-    format!("{name}: {reason}")
+/// The file's name, for messages.
+fn name(read: &Read) -> String {
+    let name = read.path.file_name().unwrap_or(read.path.as_os_str());
+    name.to_string_lossy().into_owned()
 }
 
 /// The module's items, and those that all modules have.
@@ -104,15 +130,22 @@ fn start(runtime: &TokenStream) -> TokenStream {
     all
 }
 
-/// Constants that make the compiler ask again where the file or a variable has changed.
-fn watched(path: &Evaluated) -> String {
-    let variables = path.variables.iter();
+/// Constants that make the compiler ask again where the file or a variable has changed; the file's bytes are one of them, `FILE`.
+fn watched(read: &Read, variables: &[String]) -> String {
     let variables = variables
+        .iter()
         .map(|name| format!("const _: ::core::option::Option<&str> = ::core::option_env!({name:?});\n"))
         .collect::<String>();
-    let file = std::path::absolute(&path.text).unwrap_or_else(|_| path.text.clone().into());
+    let file = std::path::absolute(&read.path).unwrap_or_else(|_| read.path.clone());
     let file = file.to_string_lossy().into_owned();
-    format!("{variables}const _: &[u8] = ::core::include_bytes!({file:?});\n")
+    format!("{variables}const FILE: &[u8] = ::core::include_bytes!({file:?});\n")
+}
+
+/// A check that the compiler found the file as it was when it was read, by the model that begins behind `ahead` bytes.
+fn unchanged(read: &Read, name: &str, ahead: usize, model: &Model<'_>) -> String {
+    let (length, crc) = (read.length, model.header().crc);
+    let reason = format!("{name}: the file was changed while the program was compiled: compile it again");
+    format!("const _: () = ::core::assert!(rt::is_file(FILE, {length}, {ahead}, {crc}), {reason:?});\n")
 }
 
 /// `name = "entry"`, between commas.

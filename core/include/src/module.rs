@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use arenite_checks::embed::wanted;
 use arenite_checks::kernels::api::candidate::Candidate;
 use arenite_checks::kernels::api::kernel::Kernel;
 use arenite_checks::kernels::table::KernelVisitor;
@@ -13,11 +14,12 @@ use crate::rust::expression;
 /// The most inputs or outputs that are a tuple.
 const TUPLE: usize = 4;
 
-/// Items of a checked model's module: constants, types, steps, and the network made of them. `shared`: where the weights of equal bytes stand, of a bundle.
+/// Items of the module of a checked model of the file `name`: constants, types, steps, and the network made of them. `shared`: where the weights of equal bytes
+/// stand, of a bundle.
 ///
 /// # Errors
 /// Models of which no program can be generated.
-pub(crate) fn items(model: &Model<'_>, file: &[u8], shared: Option<&str>) -> Result<String, String> {
+pub(crate) fn items(name: &str, model: &Model<'_>, file: &[u8], shared: Option<&str>) -> Result<String, String> {
     let header = model.header();
     let mut text = String::new();
     let [inputs, outputs] = [header.inputs, header.outputs].map(usize::from);
@@ -36,7 +38,7 @@ pub(crate) fn items(model: &Model<'_>, file: &[u8], shared: Option<&str>) -> Res
         Some(path) => put(&mut text, format_args!("use {path} as WEIGHTS;")),
         None => put(&mut text, format_args!("{}", weights("WEIGHTS", model.weights()))),
     }
-    let steps = steps(&mut text, model)?;
+    let steps = steps(&mut text, name, model)?;
     network(&mut text, model, steps, regions, [&inputs, &outputs]);
     put(
         &mut text,
@@ -239,7 +241,7 @@ impl KernelVisitor for IsIndexed {
 }
 
 /// The steps: parameters and a function for each. Gives their number.
-fn steps(text: &mut String, model: &Model<'_>) -> Result<usize, String> {
+fn steps(text: &mut String, file: &str, model: &Model<'_>) -> Result<usize, String> {
     let indexed = takes_an_index(model);
     let mut steps = Vec::new();
     let mut pieces = BTreeMap::new();
@@ -251,8 +253,14 @@ fn steps(text: &mut String, model: &Model<'_>) -> Result<usize, String> {
         steps.push((kernel, op));
     }
     for number in pieces.keys() {
-        let name = KernelId::from_u8(*number).map_or("", KernelId::name);
-        put(text, format_args!("const _: () = rt::linked(rt::KernelId::{name});"));
+        let Some(kernel) = KernelId::from_u8(*number) else {
+            continue;
+        };
+        let (name, lacks) = (kernel.name(), format!("{file}: {}", wanted(kernel.backend())));
+        put(
+            text,
+            format_args!("const _: () = rt::linked(rt::KernelId::{name}, {lacks:?});"),
+        );
     }
     for (at, (kernel, op)) in steps.iter().enumerate() {
         let name = kernel.name();
@@ -287,8 +295,7 @@ impl KernelVisitor for Written<'_> {
         let Self(parameters, weights) = self;
         let op: <K as Kernel>::Op =
             postcard::from_bytes(parameters).map_err(|error| format!("a step does not decode: {error}"))?;
-        // Pieces that the test kit does not run are not taken apart.
-        let pieces = if K::PIECES { K::pieces(&op, weights) } else { u32::MAX };
+        let pieces = K::pieces_taken(&op, weights);
         Ok((expression(&op).map_err(|error| error.to_string())?, pieces))
     }
 }

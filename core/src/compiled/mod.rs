@@ -12,11 +12,12 @@ mod session;
 
 pub use heapless::Vec;
 
-pub use crate::arena::Mem;
+pub use crate::arena::{Bounds, Mem};
 pub use crate::blob::StateInit;
 pub use crate::cells::Block;
+pub use crate::embed::is_file;
 pub use crate::kernels::api::kernel::Kernel;
-pub use crate::kernels::table::{KernelId, runs as run, types as kernel};
+pub use crate::kernels::table::{KernelId, checked, runs as run, types as kernel};
 pub use crate::typed::Described;
 pub use checks::are_intact;
 pub use names as op;
@@ -42,13 +43,13 @@ pub trait HasFile<'a> {}
 #[derive(Debug)]
 pub struct Compiled;
 
-/// Whether this build has a step's kernel.
+/// Whether this build has a step's kernel; `otherwise` says what it lacks.
 ///
 /// # Panics
 /// Where it has not: an error of the compiler.
 #[track_caller]
-pub const fn linked(kernel: KernelId) {
+pub const fn linked(kernel: KernelId, otherwise: &str) {
     if !kernel.backend().available() {
-        crate::embed::refuse(kernel.backend());
+        panic!("{}", otherwise);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::arena::Mem;
 use crate::error::RunError;
+use crate::errors::Error;
 use crate::kernels::api::kernel::Kernel;
 use crate::ops::position::OutOfRange;
 
@@ -33,6 +34,12 @@ impl IndexError {
 impl From<IndexError> for RunError {
     fn from(error: IndexError) -> Self {
         error.of_run()
+    }
+}
+
+impl From<IndexError> for Error {
+    fn from(error: IndexError) -> Self {
+        Error::Run(error.of_run())
     }
 }
 

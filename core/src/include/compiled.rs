@@ -22,16 +22,13 @@ macro_rules! __compiled {
             Session::new(arenas, state)
         }
 
+        $crate::__only_loaded! { BYTES RECEIPT load load_with_receipt load_with_crc load_verified }
+
         /// For models that are included as `loaded`.
-        ///
-        /// # Errors
-        /// Of the compiler.
-        pub fn load() -> Result<$crate::Model<'static>, $crate::LoadError>
+        #[derive(Debug)]
+        pub struct Kernels
         where
-            for<'a> $crate::compiled::Compiled: $crate::compiled::HasFile<'a>,
-        {
-            Err($crate::LoadError::NotABlob)
-        }
+            for<'a> $crate::compiled::Compiled: $crate::compiled::HasFile<'a>;
 
         /// Sets inputs for the next run.
         pub fn set_inputs(session: &mut Session<'_>, inputs: Inputs<'_>) {
@@ -68,6 +65,21 @@ macro_rules! __compiled {
             OUTPUTS.first().map_or(0.0, |output| output.dequantize(stored))
         }
     };
+}
+
+/// Names of what models have that are included as `loaded`: of compiled ones they are errors of the compiler, which say so.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __only_loaded {
+    ($($name:ident)+) => {$(
+        /// For models that are included as `loaded`.
+        #[allow(non_snake_case)]
+        pub fn $name()
+        where
+            for<'a> $crate::compiled::Compiled: $crate::compiled::HasFile<'a>,
+        {
+        }
+    )+};
 }
 
 /// Memory of a compiled model.

@@ -352,14 +352,11 @@ macro_rules! table {
                 match self { $(Step::$variant(op) => op.set_constants(weights, records)),* }
             }
 
-            /// [`Candidate::pieces`] of kernels whose code is in pieces; all of other kernels.
+            /// [`Candidate::pieces_taken`].
             #[cfg(any(test, packing))]
             pub fn pieces(&self, weights: &[u8]) -> u32 {
                 match self {
-                    $(Step::$variant(op) if <$kernel as Kernel>::PIECES => {
-                        <$kernel as Candidate>::pieces(&op.clone().parameters(), weights)
-                    })*
-                    _ => u32::MAX,
+                    $(Step::$variant(op) => <$kernel as Candidate>::pieces_taken(&op.clone().parameters(), weights)),*
                 }
             }
 
@@ -702,6 +699,12 @@ pub(crate) fn is_built(id: u8) -> bool {
 #[inline(never)]
 fn decode<O: DeserializeOwned>(params: &[u8]) -> Result<O, Malformed> {
     Fields::only(params)
+}
+
+/// The load's part of a kernel, whose bytes are measured: it reads a record of `K` and checks it.
+#[cfg(feature = "include")]
+pub fn checked<K: Kernel>(params: &[u8], bounds: &Bounds<'_>) -> bool {
+    check::<K>((0, params), bounds).is_ok()
 }
 
 /// Checks a step of `K` as load does.

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::arena::{Access, Mem, Operand, Place};
-use crate::ops::cost::{Cost, PIXEL, ROUNDING, RUN, of_operands, taps_inside, windows};
+use crate::ops::cost::{Cost, PIXEL, PIXELS_OF_GROUPS, ROUNDING, RUN, of_operands, taps_inside, windows};
 use crate::ops::fault::Fault;
 use crate::ops::operator::operator;
 use crate::ops::operator::{Needs, Operator};
@@ -311,11 +311,12 @@ impl<P: Place> Operator for Conv2dS8<P> {
         let outputs = self.window.output_len().unwrap_or(u32::MAX);
         // Of a channel by itself as many are rounded at once as are summed.
         let rounding = if self.groups == 1 { ROUNDING } else { ROUNDING / 4 };
-        // Pixels of windows of several channels may lie anywhere; those of channels by themselves are begun for several channels at once.
-        let begun_pixels = match self.groups {
-            1 => windows(&self.window).saturating_mul(u64::from(self.window.taps()) * PIXEL),
-            _ => windows(&self.window).saturating_mul(6 * PIXEL),
+        // Pixels of windows of several channels may lie anywhere.
+        let pixels = match self.groups {
+            1 => self.window.taps().into(),
+            _ => PIXELS_OF_GROUPS,
         };
+        let begun_pixels = windows(&self.window).saturating_mul(pixels * PIXEL);
         // Windows of several channels are begun for each output channel in each row.
         let begun = if self.groups == 1 && self.window.taps() > 1 {
             outputs.checked_div(self.window.output[1].into()).unwrap_or(0)

@@ -106,6 +106,9 @@ pub(crate) const ROUNDING: u64 = 16;
 /// Computations of a pixel of a window that is copied by itself: where it lies, and whether that is in the input.
 pub(crate) const PIXEL: u64 = 6;
 
+/// Pixels as which a window of channels by themselves is counted, however many taps it has: it is begun for several channels at once.
+pub(crate) const PIXELS_OF_GROUPS: u64 = 6;
+
 /// Computations of a turn of a loop beside its products: where its operands lie.
 pub(crate) const TURN: u64 = 2;
 

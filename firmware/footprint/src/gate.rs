@@ -19,6 +19,8 @@ use model::Kernels as Set;
 
 #[cfg(feature = "embedded-model")]
 arenite::include_model!(mod model = env!("ARENITE_MODEL"), loaded);
+#[cfg(feature = "embedded-model")]
+arenite::include_model!(mod compiled = env!("ARENITE_MODEL"));
 
 /// Memory that only `_start` uses.
 #[repr(C, align(16))]
@@ -47,6 +49,7 @@ extern "C" fn _start() -> ! {
         bundled(file),
         typed(file, arena),
         updated(memory(&FLASH), arena),
+        compiled(arena, state),
     ];
     for result in &done {
         if let Err(error) = result {
@@ -89,6 +92,37 @@ fn single(file: &[u8], arena: &mut [u8], state: &mut [u8]) -> Result<(), Error> 
     black_box(session.memory_report());
     black_box(session.read(black_box(Slot::default()), black_box(4)));
     session.reset_state();
+    Ok(())
+}
+
+/// A session of a compiled model.
+#[cfg(feature = "embedded-model")]
+fn compiled(arena: &mut [u8], state: &mut [u8]) -> Result<(), Error> {
+    let mut session = compiled::open_in(arena, state)?;
+    let index = black_box(0);
+    session.set_input(index, black_box(&[0; 4]))?;
+    session.input_mut(index)?.fill(1);
+    session.set_values(index, black_box(&[1i8; 3]))?;
+    session.run()?;
+    session.run_with(|step| {
+        black_box(step);
+    })?;
+    black_box(session.step()?);
+    black_box(session.run_counted(Ticks, |step, cycles| {
+        black_box((step, cycles));
+    })?);
+    black_box((session.output(index)?, session.values::<f32>(index)?.len()));
+    session.reset_state();
+    black_box(compiled::self_test(&mut session)?);
+    black_box(compiled::verify_weights());
+    #[cfg(target_has_atomic = "8")]
+    black_box(compiled::session().map(|mut session| session.step().is_ok()));
+    Ok(())
+}
+
+/// A program without a model compiles none.
+#[cfg(not(feature = "embedded-model"))]
+fn compiled(_: &mut [u8], _: &mut [u8]) -> Result<(), Error> {
     Ok(())
 }
 

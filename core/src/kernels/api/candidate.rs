@@ -314,6 +314,15 @@ pub trait Candidate: Kernel + Sized + 'static {
         u32::MAX
     }
 
+    /// [`Candidate::pieces`] of a kernel whose code is in pieces, by [`Kernel::PIECES`]; all of another one's, for the test kit does not run its pieces.
+    fn pieces_taken(op: &Self::Op, weights: &[u8]) -> u32 {
+        if Self::PIECES {
+            Self::pieces(op, weights)
+        } else {
+            u32::MAX
+        }
+    }
+
     /// Whether the outputs may differ from core to core when byte `at` of the weights is changed to what no packer writes, within the operands though.
     fn varies(op: &Self::Op, at: usize) -> bool {
         let _ = (op, at);

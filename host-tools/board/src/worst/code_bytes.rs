@@ -25,6 +25,8 @@ pub struct Codes(pub BTreeMap<String, Code>);
 pub struct Code {
     /// Bytes of start-up alone.
     pub start: u64,
+    /// Bytes of a program that loads a model beside kernels and their checks: the file's own check, the session.
+    pub load: u64,
     /// Bytes of the functions and constants that kernels call and read, each linked once.
     pub shared: Vec<u64>,
     /// Kernels, by name.
@@ -36,6 +38,8 @@ pub struct Code {
 pub struct Kernel {
     /// All of it.
     pub whole: Part,
+    /// What reads and checks its steps, in programs that load.
+    pub check: Part,
     /// What none of its pieces takes alone, and each piece by its bit, with that: of kernels in pieces.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pieces: BTreeMap<u8, Part>,
@@ -57,12 +61,6 @@ pub static TABLE: LazyLock<Codes> = LazyLock::new(|| {
 /// Bytes of a call of a compiled step beside its parameters.
 const CALL: u64 = 12;
 
-/// Bytes of a program that loads a model beside kernels: the load, its checks, the session.
-const LOADED: u64 = 7_850;
-
-/// Bytes of a kernel's check, of what decodes its steps and of what calls it, in programs that load.
-const CHECK: u64 = 600;
-
 impl Codes {
     /// What a model of these steps, whose constants are in `weights`, takes on `board`; `None` where the table does not know board or kernel.
     pub fn estimate(&self, board: &str, steps: &[Step], weights: &[u8]) -> Option<CodeEstimate> {
@@ -73,20 +71,16 @@ impl Codes {
             *taken.entry(step.kernel().name()).or_default() |= step.pieces(weights);
             parameters += step.kernel().visit(Parameters).next_multiple_of(4) + CALL;
         }
-        let (mut compiled, mut loaded) = (BTreeSet::new(), BTreeSet::new());
-        let (mut own_compiled, mut own_loaded) = (0, 0);
+        let (mut compiled, mut loaded) = (Vec::new(), Vec::new());
         for (kernel, pieces) in taken {
             let kernel = code.kernels.get(kernel)?;
-            own_loaded += kernel.whole.0 + CHECK;
-            loaded.extend(&kernel.whole.1);
-            let part = kernel.part(pieces);
-            own_compiled += part.0;
-            compiled.extend(part.1);
+            loaded.push(kernel);
+            compiled.push(kernel.part(pieces));
         }
         Some(CodeEstimate {
             board: board.to_owned(),
-            compiled: code.start + own_compiled + code.shared(&compiled) + parameters,
-            loaded: code.start + LOADED + own_loaded + code.shared(&loaded),
+            compiled: code.start + code.together(&compiled) + parameters,
+            loaded: code.start + code.load + code.loaded(&loaded),
         })
     }
 }
@@ -94,7 +88,22 @@ impl Codes {
 impl Code {
     /// Bytes of a part with all that it shares with others.
     pub fn bytes(&self, part: &Part) -> u64 {
-        part.0 + self.shared(&part.1)
+        self.together([part])
+    }
+
+    /// Bytes of these kernels and of their checks, in a program that loads.
+    pub fn loaded(&self, kernels: &[&Kernel]) -> u64 {
+        self.together(kernels.iter().flat_map(|kernel| [&kernel.whole, &kernel.check]))
+    }
+
+    /// Bytes of parts in one program.
+    fn together<'p>(&self, parts: impl IntoIterator<Item = &'p Part>) -> u64 {
+        let (mut own, mut shared) = (0, BTreeSet::new());
+        for Part(bytes, with) in parts {
+            own += bytes;
+            shared.extend(with);
+        }
+        own + shared.into_iter().filter_map(|&at| self.shared.get(at)).sum::<u64>()
     }
 
     /// The kernels whose bytes are not those of `other`, within `slack` of them.
@@ -102,25 +111,33 @@ impl Code {
         let mut found = Vec::new();
         let names: BTreeSet<&String> = self.kernels.keys().chain(other.kernels.keys()).collect();
         for name in names {
-            let bytes = |code: &Self| Some(code.bytes(&code.kernels.get(name)?.whole));
-            let is_same = match (bytes(self), bytes(other)) {
-                (Some(known), Some(is)) => known.abs_diff(is) <= slack(known),
-                _ => false,
+            let [known, is] = [self, other].map(|code| code.kernels.get(name).map(|kernel| code.parts(kernel)));
+            let is_same = |known: &BTreeMap<String, u64>, is: &BTreeMap<String, u64>| {
+                known.keys().eq(is.keys())
+                    && known
+                        .values()
+                        .zip(is.values())
+                        .all(|(&known, &is)| known.abs_diff(is) <= slack(known))
             };
-            if !is_same {
-                found.push(format!(
-                    "{name}: {:?} bytes in the table, {:?} now",
-                    bytes(self),
-                    bytes(other)
-                ));
+            if !known
+                .as_ref()
+                .zip(is.as_ref())
+                .is_some_and(|(known, is)| is_same(known, is))
+            {
+                found.push(format!("{name}: {known:?} bytes in the table, {is:?} now"));
             }
         }
         found
     }
 
-    /// Bytes of these functions and constants.
-    fn shared(&self, of: &BTreeSet<usize>) -> u64 {
-        of.iter().filter_map(|&at| self.shared.get(at)).sum()
+    /// Bytes of a kernel's parts, by what they are.
+    fn parts(&self, kernel: &Kernel) -> BTreeMap<String, u64> {
+        let pieces = kernel.pieces.iter().map(|(bit, piece)| (format!("piece {bit}"), piece));
+        [("whole".to_owned(), &kernel.whole), ("check".to_owned(), &kernel.check)]
+            .into_iter()
+            .chain(pieces)
+            .map(|(what, part)| (what, self.bytes(part)))
+            .collect()
     }
 }
 

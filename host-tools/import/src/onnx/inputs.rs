@@ -53,7 +53,7 @@ impl<'a> Importer<'_, 'a> {
         if let Some((name, _)) = options.set.iter().find(|(name, _)| !named_input(name)) {
             return Err(unknown("--set", name, "input", inputs.iter().map(|input| input.name)));
         }
-        let mut index = 0;
+        let (mut index, mut scalars) = (0, 0);
         for input in &inputs {
             let at = |e: Error| e.at(format_args!("input `{}`", input.name));
             if let Some((_, text)) = options.set.iter().find(|(name, _)| name == input.name) {
@@ -70,6 +70,7 @@ impl<'a> Importer<'_, 'a> {
             let asked = options.input_shape.as_deref().filter(|_| index == 0);
             let shape = extents(input, asked, batch, &mut named, assumptions).map_err(at)?;
             self.note_float(input.name, Elem(input.elem));
+            scalars += usize::from(shape.is_empty());
             let id = self.add_input(input.name, &shape, dtype);
             if self.values.insert(input.name, Some(Value::Tensor(id))).is_some() {
                 return Err(Error::input(format!("two inputs are named `{}`", input.name)));
@@ -82,6 +83,9 @@ impl<'a> Importer<'_, 'a> {
             } else {
                 Error::new(ErrorKind::Usage, "no input is left").expected("an input that is not set")
             });
+        }
+        if scalars == index && batch.asked.is_some_and(|batch| batch != 1) {
+            return Err(Error::unsupported("--batch of a network whose input is a scalar"));
         }
         // At another batch than the file's the shapes that it states are those of another network.
         if batch.asked.is_some() && batch.stated.is_some() && batch.asked != batch.stated {

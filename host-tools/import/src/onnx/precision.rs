@@ -34,16 +34,20 @@ const MOVES: &[&str] = &[
     "Where",
 ];
 
-/// The types of half precision that the network computes in: those of its inputs and outputs, and of constants that are operands of more than casts.
+/// The types of half precision that the network computes in: those of its inputs, of outputs that it does not only cast, and of constants that are operands of
+/// more than casts.
 pub(super) fn halves_of(model: &Model<'_>) -> Result<Vec<Elem>> {
     let graph = &model.graph;
-    let mut halves: Vec<Elem> = (graph.inputs.iter().chain(&graph.outputs))
-        .map(|port| Elem(port.elem))
-        .collect();
     let (mut constants, mut operands, mut damaged) = (Vec::new(), HashSet::new(), None);
+    // Results of casts, as such or moved.
+    let mut cast = HashSet::new();
     let mut visit = |node: &Node<'_>| {
-        let computes = !MOVES.contains(&node.op) && !matches!(node.op, "Cast" | "CastLike");
-        operands.extend(node.inputs.iter().filter(|_| computes).map(ToString::to_string));
+        let casts = matches!(node.op, "Cast" | "CastLike");
+        let moves = MOVES.contains(&node.op);
+        operands.extend(node.inputs.iter().filter(|_| !moves && !casts).map(ToString::to_string));
+        if casts || moves && node.inputs.iter().any(|input| cast.contains(*input)) {
+            cast.extend(node.outputs.iter().map(ToString::to_string));
+        }
         if node.op == "Constant" {
             match (node.tensor("value"), node.outputs.first()) {
                 (Ok(Some(tensor)), Some(output)) => constants.push((output.to_string(), Elem(tensor.elem))),
@@ -60,6 +64,8 @@ pub(super) fn halves_of(model: &Model<'_>) -> Result<Vec<Elem>> {
         return Err(error);
     }
     constants.extend(graph.initializers.iter().map(|t| (t.name.to_string(), Elem(t.elem))));
+    let outputs = graph.outputs.iter().filter(|output| !cast.contains(output.name));
+    let mut halves: Vec<Elem> = graph.inputs.iter().chain(outputs).map(|port| Elem(port.elem)).collect();
     halves.extend(
         constants
             .iter()

@@ -11,7 +11,7 @@ use super::context::{Lower, fit, input, output};
 use super::convert::{push_table, push_table_of, rescale};
 use super::copies::copy;
 use super::loops::loops;
-use super::numbers::{Affine, below_one, clamp_int, factor, limits, per_tensor};
+use super::numbers::{Affine, below_one, clamp_int, factor, limits, per_tensor, quantize_to_even};
 use super::{select, table_s16};
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryOp, Node, Tensor, TensorId, TensorKind, UnaryKind};
@@ -297,7 +297,11 @@ pub(crate) fn table(kind: UnaryKind, (scale_in, zero_in): Affine, (scale_out, ze
         }
         // TensorFlow Lite has no int8 form of these: the nearest stored number of the function's real value.
         UnaryKind::ReluN1To1 => real(&|x| x.clamp(-1.0, 1.0)),
-        UnaryKind::Clamp { min, max } => real(&|x| x.max(min).min(max)),
+        // Of ONNX, with its rounding.
+        UnaryKind::Clamp { min, max } => each(&|q| {
+            let clamped = dequantize(i32::from(q), scale_in, zero_in).max(min).min(max);
+            quantize_to_even(clamped, (scale_out, zero_out), [-128, 127])
+        }),
         UnaryKind::Function(Function::Basic(function)) => real(&|x| function.apply(x)),
         UnaryKind::Function(Function::Special(function)) => real(&|x| function.apply(x)),
     })
@@ -381,8 +385,8 @@ fn lower_s16(lower: &mut Lower<'_>, node: &Node, kind: UnaryKind) -> Result<()> 
 }
 
 /// Bounds of real numbers as int16.
-fn stored_clamp([low, high]: [f32; 2], (scale, zero_point): Affine) -> [i32; 2] {
-    [low, high.max(low)].map(|bound| quantize(bound, scale, zero_point, -32768, 32767))
+fn stored_clamp([low, high]: [f32; 2], affine: Affine) -> [i32; 2] {
+    [low, high.max(low)].map(|bound| quantize_to_even(bound, affine, [-32768, 32767]))
 }
 
 #[cfg(test)]

@@ -31,18 +31,28 @@ pub(crate) fn zero_point_s8(zero_point: i32) -> Result<i8> {
         .map_err(|_| Error::input(format!("the zero point {zero_point} of an int8 tensor")).expected("-128 to 127"))
 }
 
-/// The clamp of a fused activation on stored numbers: TensorFlow Lite's `CalculateActivationRangeQuantized`.
+/// The clamp of a fused activation on stored numbers: TensorFlow Lite's `CalculateActivationRangeQuantized`, and of any bounds those that ONNX quantises.
 pub(crate) fn clamp_int(activation: Activation, (scale, zero_point): Affine, dtype: DType) -> Result<[i32; 2]> {
     let [min, max] = limits(dtype)?;
     let [low, high] = activation.bounds();
     let stored = |real: f32, open: i32| {
-        if real.is_finite() {
-            quantize(real, scale, zero_point, min, max)
-        } else {
+        if !real.is_finite() {
             open
+        } else if let Activation::Clamp { .. } = activation {
+            // TensorFlow Lite has none of any bounds.
+            quantize_to_even(real, (scale, zero_point), [min, max])
+        } else {
+            quantize(real, scale, zero_point, min, max)
         }
     };
     Ok([stored(low, min), stored(high, max)])
+}
+
+/// The stored number nearest to a real one, ties to even: of ONNX's QuantizeLinear, in f32.
+pub(crate) fn quantize_to_even(real: f32, (scale, zero_point): Affine, [min, max]: [i32; 2]) -> i32 {
+    // Of NaN 0, and saturated.
+    let stored = (real / scale).round_ties_even() as i32;
+    stored.saturating_add(zero_point).clamp(min, max)
 }
 
 /// The same on int8.

@@ -43,14 +43,16 @@ pub fn relocations(file: &object::File<'_>) -> Result<BTreeMap<u64, u64>, object
                 }
                 Some(R_ARM_THM_MOVW_ABS_NC) => {
                     if let Some(half) = at(place).and_then(immediate) {
-                        lower.insert(index.0, half);
+                        lower.insert(index.0, (place, half));
                     }
+                    // Half of an address refers to nothing yet.
+                    continue;
                 }
                 Some(R_ARM_THM_MOVT_ABS) => {
-                    let upper = at(place).and_then(immediate);
-                    to = upper
-                        .zip(lower.get(&index.0))
-                        .map_or(to, |(upper, lower)| u64::from(upper) << 16 | u64::from(*lower));
+                    if let (Some(upper), Some(&(first, lower))) = (at(place).and_then(immediate), lower.get(&index.0)) {
+                        to = u64::from(upper) << 16 | u64::from(lower);
+                        all.insert(first, to);
+                    }
                 }
                 _ => {}
             }

@@ -304,3 +304,18 @@ fn the_shared_file_of_batch_four() {
     let one = imported(&file, &at(1)).expect("imports");
     assert_eq!((one[0][0], &one[0][1..]), (1, &stated[0][1..]));
 }
+
+/// A network without an axis has no batch.
+#[test]
+fn a_batch_of_a_scalar_is_refused() {
+    let file = open(&[], 0, |file| file.node("Neg", &["x"], "y", &[]));
+    for batch in [None, Some(1)] {
+        let import = ImportOptions {
+            batch,
+            ..ImportOptions::default()
+        };
+        assert!(imported(&file, &import).is_ok(), "{batch:?}");
+    }
+    let text = imported(&file, &at(2)).expect_err("no axis");
+    assert!(text.contains("--batch of a network whose input is a scalar"), "{text}");
+}

@@ -49,6 +49,10 @@ fn cases() -> Vec<Case> {
         with("Div", 0, 0.21, |x, c| c / x),
         with("Max", 1, 0.123, |x, c| x.max(c)),
         with("Min", 1, 0.456, |x, c| x.min(c)),
+        // Ties of the last pair of scales.
+        with("Max", 1, 0.37, |x, c| x.max(c)),
+        with("Min", 1, 0.25, |x, c| x.min(c)),
+        with("Max", 0, -0.31, |x, c| x.max(c)),
         plain("Relu", |x, _| x.max(0.0)),
         plain("Abs", |x, _| x.abs()),
         plain("Neg", |x, _| -x),
@@ -57,11 +61,12 @@ fn cases() -> Vec<Case> {
 }
 
 /// Scale and zero point of operand and result, as int8 or uint8.
-const GRIDS: [[(f32, i32); 2]; 4] = [
+const GRIDS: [[(f32, i32); 2]; 5] = [
     [(0.05, 0), (0.05, 0)],
     [(0.0312, -7), (0.0217, 11)],
     [(0.011, 93), (0.004, -128)],
     [(0.2, -50), (0.0613, 127)],
+    [(0.02, 3), (0.02, 3)],
 ];
 
 /// A constant of one quantised byte and its scale.

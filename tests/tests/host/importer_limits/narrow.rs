@@ -181,17 +181,33 @@ fn networks_of_half_precision_are_widened() {
             let y = computed(&bytes, &stored(&[3.003, -2.0])).expect("it packs");
             assert_eq!(numbers(&y), [3.003 * 1.5, 0.5]);
         }
-        // A cast that only rounds is refused, as before.
-        let rounds = File::default()
+        // A cast that only rounds is refused, also where it makes an output, by itself or moved.
+        let rounds = |to: i64| {
+            File::default()
+                .input(&value("x", FLOAT, &[2]))
+                .output(&value("y", to, &[2]))
+                .node("Cast", &["x"], "h", &[int("to", elem)])
+        };
+        let like = File::default()
             .input(&value("x", FLOAT, &[2]))
-            .output(&value("y", FLOAT, &[2]))
-            .node("Cast", &["x"], "h", &[int("to", elem)])
-            .node("Cast", &["h"], "y", &[int("to", FLOAT)]);
-        let text = imported_text(&rounds);
-        assert!(
-            text.contains(&format!("element type {name} of a tensor that is computed")),
-            "{text}"
-        );
+            .output(&value("y", elem, &[2]))
+            .holding(&initializer("w", elem, &[2], &raw))
+            .node("CastLike", &["x", "w"], "y", &[]);
+        for file in [
+            rounds(FLOAT).node("Cast", &["h"], "y", &[int("to", FLOAT)]),
+            rounds(elem).node("Identity", &["h"], "y", &[]),
+            File::default()
+                .input(&value("x", FLOAT, &[2]))
+                .output(&value("y", elem, &[2]))
+                .node("Cast", &["x"], "y", &[int("to", elem)]),
+            like,
+        ] {
+            let text = imported_text(&file);
+            assert!(
+                text.contains(&format!("element type {name} of a tensor that is computed")),
+                "{text}"
+            );
+        }
     }
 }
 
@@ -251,4 +267,25 @@ fn wide_steps_of_windows() {
             .collect();
         assert_eq!(numbers(&y), right, "{stride} {dilation} {pads:?}");
     }
+}
+
+/// The logarithm of a sum of powers, of infinities too.
+#[test]
+fn a_sum_of_powers_takes_infinities() {
+    let file = File::default()
+        .input(&value("x", FLOAT, &[4, 3]))
+        .output(&value("y", FLOAT, &[4]))
+        .node(
+            "ReduceLogSumExp",
+            &["x"],
+            "y",
+            &[ints("axes", &[1]), int("keepdims", 0)],
+        )
+        .bytes(13);
+    let (inf, none) = (f32::INFINITY, f32::NEG_INFINITY);
+    let x = [0.5, -1.0, 2.0, inf, 1.0, 0.0, none, none, none, none, 3.0, none];
+    let y = numbers(&computed(&file, &stored(&x)).expect("it packs"));
+    let first = (0.5f32.exp() + (-1.0f32).exp() + 2.0f32.exp()).ln();
+    assert!((y[0] - first).abs() < 1e-6, "{y:?}");
+    assert_eq!(y[1..], [inf, none, 3.0]);
 }

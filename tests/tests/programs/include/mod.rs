@@ -1,5 +1,6 @@
 //! Models that are part of a program: what their modules compute, what they refuse to compile, and on which cores they build.
 
+mod compiled;
 mod loaded;
 mod programs;
 mod project;
@@ -93,9 +94,25 @@ fn runs_begin_go_on_and_end_as_those_of_loaded_models() -> Result<(), RunError> 
 #[test]
 fn weights_are_those_of_the_program_and_a_file_without_a_self_test_has_none() {
     assert!(several::verify_weights() && accumulator::verify_weights());
+    // The check value of this CRC, and one bit of it.
+    assert!(arenite::compiled::are_intact(b"123456789", 0xCBF4_3926));
+    assert!(!arenite::compiled::are_intact(b"123456788", 0xCBF4_3926));
     let mut memory = several::Memory::new();
     let missing = arenite::SelfTestError::Missing;
     assert_eq!(several::self_test(&mut several::open(&mut memory)), Err(missing));
+}
+
+/// A file is another one where its length or its model's checksum is, and beginnings of files are none.
+#[test]
+fn a_file_that_was_changed_while_a_program_is_compiled_is_noticed() {
+    let file = include_bytes!("../../../models/typed/several.bin");
+    let crc = arenite::checksum(file);
+    let is = arenite::compiled::is_file;
+    assert!(is(file, file.len(), 0, crc));
+    assert!(!is(file, file.len(), 0, crc ^ 1) && !is(&file[1..], file.len(), 0, crc));
+    let mut behind = vec![0; 64];
+    behind.extend(file);
+    assert!(is(&behind, behind.len(), 64, crc) && !is(&behind, behind.len(), 0, crc));
 }
 
 #[test]

@@ -34,6 +34,13 @@ impl Project {
         path
     }
 
+    /// Writes settings of cargo for the package.
+    pub(super) fn config(&self, text: &str) {
+        let folder = self.folder.path().join(".cargo");
+        fs::create_dir_all(&folder).expect("made");
+        fs::write(folder.join("config.toml"), text).expect("written");
+    }
+
     /// Checks a library of this text: what cargo and the compiler say, an error where it does not compile.
     pub(super) fn check(&self, library: &str, target: Option<&str>) -> Result<String, String> {
         self.cargo(&["check"], library, target)
