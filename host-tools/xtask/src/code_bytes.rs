@@ -42,8 +42,8 @@ pub fn update(path: &Path, boards: &[&'static Board], note: &mut dyn FnMut(&str)
         let between = if index == 0 { "" } else { ",\n" };
         write!(
             text,
-            "{between}  {name:?}: {{\n    \"start\": {},\n    \"shared\": {shared},\n    \"kernels\": {{\n{kernels}\n    }}\n  }}",
-            code.start
+            "{between}  {name:?}: {{\n    \"start\": {},\n    \"load\": {},\n    \"shared\": {shared},\n    \"kernels\": {{\n{kernels}\n    }}\n  }}",
+            code.start, code.load
         )?;
     }
     std::fs::write(path, text + "\n}\n")?;

@@ -31,18 +31,15 @@ pub(crate) fn zero_point_s8(zero_point: i32) -> Result<i8> {
         .map_err(|_| Error::input(format!("the zero point {zero_point} of an int8 tensor")).expected("-128 to 127"))
 }
 
-/// The clamp of a fused activation on stored numbers: TensorFlow Lite's `CalculateActivationRangeQuantized`, and of any bounds those that ONNX quantises.
+/// The clamp of a fused activation on stored numbers: TensorFlow Lite's `CalculateActivationRangeQuantized`.
 pub(crate) fn clamp_int(activation: Activation, (scale, zero_point): Affine, dtype: DType) -> Result<[i32; 2]> {
     let [min, max] = limits(dtype)?;
     let [low, high] = activation.bounds();
     let stored = |real: f32, open: i32| {
-        if !real.is_finite() {
-            open
-        } else if let Activation::Clamp { .. } = activation {
-            // TensorFlow Lite has none of any bounds.
-            quantize_to_even(real, (scale, zero_point), [min, max])
-        } else {
+        if real.is_finite() {
             quantize(real, scale, zero_point, min, max)
+        } else {
+            open
         }
     };
     Ok([stored(low, min), stored(high, max)])
