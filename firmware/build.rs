@@ -97,7 +97,7 @@ fn main() {
         println!("cargo:rustc-cfg=spi");
         row += &format!(
             "/// The first address of the controller of its flash.\npub const SPI: usize = {:#x};\n\
-             /// What the flash says of itself.\npub const SPI_FLASH_ID: [u8; 3] = {:?};\n\
+             /// Identification that the flash gives of itself.\npub const SPI_FLASH_ID: [u8; 3] = {:?};\n\
              /// Its bytes.\npub const SPI_FLASH_BYTES: u32 = {:#x};\n",
             flash.controller, flash.id, flash.size
         );

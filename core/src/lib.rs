@@ -4,7 +4,7 @@
 //! state.
 //!
 //! ```
-//! // What `pack` wrote; the path is from the package's root. The file is checked when the program is compiled; what is left are its weights, and calls.
+//! // Output of `pack`; the path is from the package's root. The file is checked when the program is compiled; what is left are its weights, and calls.
 //! arenite::include_model!(mod mlp = "../tests/models/compat/mlp-v2.bin");
 //!
 //! # fn main() {

@@ -1,4 +1,4 @@
-//! What errors print in a build without the feature `error-text`: their number (see [`crate::codes`]) as eight hexadecimal digits, by `Debug` and `Display`
+//! Text of errors in a build without the feature `error-text`: their number (see [`crate::codes`]) as eight hexadecimal digits, by `Debug` and `Display`
 //! alike. Nothing of `core::fmt` is linked but the call that writes a character.
 
 use core::fmt::{Debug, Display, Formatter, Result, Write as _};

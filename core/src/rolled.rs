@@ -215,7 +215,7 @@ pub(crate) struct Turn<'a> {
     now: Cell<Now>,
 }
 
-/// What a turn makes, and reads.
+/// Row that a turn makes, and rows that it reads.
 #[derive(Debug, Clone, Copy, Default)]
 struct Now {
     /// The tensor that it makes a row of.

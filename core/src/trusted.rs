@@ -293,7 +293,7 @@ mod tests {
         let second = Trusted::new(&[0; 100], STEPS);
         second.go_on(first.seen());
         assert_eq!(second.budget.get(), left + 16 * STEPS.len() as u32);
-        // What the first has looked at is not new to the second, and what lies behind it is.
+        // Bytes that the first has looked at are not new to the second, and those behind them are.
         assert_eq!(before(&second, 1, &[(60, 40)]), Before::No);
         assert_eq!(second.budget.get(), left + 16 * STEPS.len() as u32);
         second.budget.set(0);

@@ -4,7 +4,7 @@ import numpy as np
 from onnx import TensorProto
 
 CASES = {}
-#: What the runtime has, with numbers that are numbers of the other types as well, and the ends of its own.
+#: Types that the runtime has, with numbers that are numbers of the other types as well, and the ends of its own.
 TYPES = {
     "float": (TensorProto.FLOAT, np.float32, [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.75, -3.25, 99.999, -100.5, 127.9, -127.9]),
     "int8": (TensorProto.INT8, np.int8, [0, 1, -1, 2, 100, -100, 127, -128]),

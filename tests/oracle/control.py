@@ -265,7 +265,7 @@ def while_integers(rng):
 
 @case("truth_of_constants")
 def truth_of_constants(rng):
-    """What packing computes is read by steps: chosen by, cast, and a result itself."""
+    """A tensor that packing computes is read by steps: chosen by, cast, and a result itself."""
     b, shape = Builder(), (2, 3)
     x, z, y = (b.tensor(shape, "float32") for _ in range(3))
     less, real = b.tensor(shape, "bool"), b.tensor(shape, "float32")

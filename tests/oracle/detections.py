@@ -101,5 +101,5 @@ detector("regular_legacy", 60, 5, 8, dtype="uint8", use_regular_nms=True, detect
 detector("fast_int8", 60, 5, 8, dtype="int8")
 
 NAMES = set(CASES) - BEFORE
-# What LiteRT computes.
+# Cases that LiteRT computes.
 OTHERS = {name for name in NAMES if "legacy" in name or "classes" in name and "all" not in name}

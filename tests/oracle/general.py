@@ -131,7 +131,7 @@ for dtype in ["float32", "int8", "int16", "int32"]:
 
 @case("select_of_comparison")
 def _(rng):
-    """What converters make of tf.where(x > 0, x, 0.1 x)."""
+    """Operators that converters make of tf.where(x > 0, x, 0.1 x)."""
     b = Builder()
     q = quant("int8")
     x, low, y = b.tensor((2, 6), "int8", **q), b.tensor((2, 6), "int8", **q), b.tensor((2, 6), "int8", **q)

@@ -245,7 +245,7 @@ def movement(b, rng):
 
 
 def network(b, rng):
-    """What MobileNet is made of."""
+    """Layers of MobileNet."""
     real = b.tensor((1, 12, 9, 3), "float32")
     x = b.tensor((1, 12, 9, 3), "uint8", **q(1 / 128, 128))
     b.op("QUANTIZE", [real], [x], "QuantizeOptions")

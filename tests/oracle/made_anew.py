@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 
 
 def of_arrays(name: str, committed: Path, anew: Path) -> Iterator[str]:
-    """What differs between the parameters and the samples of a network in two folders: arrays by 1e-5 of their largest element."""
+    """Differences between the parameters and the samples of a network in two folders: arrays by 1e-5 of their largest element."""
     for suffix in ("safetensors", "samples.safetensors"):
         old, new = (load_file(folder / f"{name}.{suffix}") for folder in (committed, anew))
         if old.keys() != new.keys():

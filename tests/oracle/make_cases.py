@@ -5,7 +5,7 @@
 
 writes tests/models/tflite_ops/NAME.tflite and one cases.npz with `NAME/in_i` and `NAME/out_i`; the first axis counts consecutive
 runs of one interpreter, so stateful operators carry their state over. Cases called wide_… go to tests/models/tflite_wide. The seed of each
-case is its name: the files are reproducible. What TensorFlow Lite Micro refuses is computed by LiteRT's reference kernels where a case is one of
+case is its name: the files are reproducible. A case that TensorFlow Lite Micro refuses is computed by LiteRT's reference kernels where it is one of
 `control.NAMES`, `detections.OTHERS`, `general.NAMES`, `legacy.NAMES` or `sparse.NAMES` and listed in litert.txt; other combinations that it refuses are
 reported and left out.
 """

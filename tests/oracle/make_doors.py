@@ -115,7 +115,7 @@ def written(name, folder, doors):
 
 
 def differences(name, anew):
-    """What of a network is not as it is committed. Exporters of other releases may write it otherwise; what the network computes they may not change."""
+    """Differences of a network from its committed form. Exporters of other releases may write it otherwise; what the network computes they may not change."""
     yield from of_arrays(name, FOLDER, anew)
     for suffix in ("torchscript.onnx", "dynamo.onnx"):
         if not all((folder / f"{name}.{suffix}").exists() for folder in (FOLDER, anew)):

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-#: What the vocabularies are trained on: enough that words, numbers, spaces and other scripts are joined.
+#: Texts that the vocabularies are trained on: enough that words, numbers, spaces and other scripts are joined.
 CORPUS = [
     "Once upon a time there was a little board that ran a network. It wasn't large, but it was quick.",
     "They're said to have measured 1024 bytes in 1987, and 2048 in 2024; we'll see what they've got.",

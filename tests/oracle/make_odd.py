@@ -210,7 +210,7 @@ def lstm(dtype="int8"):
 
 
 def lstms():
-    """What an LSTM's tensors and options may not be."""
+    """Tensors and options that an LSTM may not have."""
     def quantised(tensor, field, value):
         return lambda m: setattr(m.subgraphs[0].tensors[tensor].quantization, field, [value])
 

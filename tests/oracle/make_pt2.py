@@ -151,7 +151,7 @@ def calls(path):
 
 
 def differences(name, anew):
-    """What of a network is not as it is committed. Other releases may write it otherwise; what it computes they may not change."""
+    """Differences of a network from its committed form. Other releases may write it otherwise; what it computes they may not change."""
     old, new = (load_file(folder / f"{name}.samples.safetensors") for folder in (FOLDER, anew))
     if old.keys() != new.keys():
         yield f"{name}: another list of arrays"

@@ -294,7 +294,7 @@ def traced(name, folder):
 
 
 def differences(name, anew):
-    """What of a network is not as it is committed; the version of PyTorch may be another.
+    """Differences of a network from its committed form; the version of PyTorch may be another.
 
     PyTorch's program of a network at another batch says which axis of a shape is the batch, and is left open. Releases differ in whether they have that
     program: `lstm` at a batch of 2 is an error in torch.export of 2.6, and none in 2.15. So shapes are compared as they are at the traced batch.

@@ -141,7 +141,7 @@ def traced(name, folder):
 
 
 def differences(name, anew):
-    """What of a network is not as it is committed. Training ends elsewhere where sums are of another order: scales and numbers are compared roughly."""
+    """Differences of a network from its committed form. Training ends elsewhere where sums are of another order: scales and numbers are compared roughly."""
     documents = [json.loads((folder / f"{name}.trace.json").read_text()) for folder in (FOLDER, anew)]
     scales = []
     for document in documents:

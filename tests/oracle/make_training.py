@@ -1,4 +1,4 @@
-"""What training must come to: the network digits, mounted sideways, trained by PyTorch in f64.
+"""Results that training must come to: the network digits, mounted sideways, trained by PyTorch in f64.
 
     python tests/oracle/make_training.py
 

@@ -20,7 +20,7 @@ def expected(model, feeds):
     from qonnx.core.onnx_exec import execute_onnx
     from qonnx.transformation.infer_shapes import InferShapes
 
-    # What was inferred of values stands there twice where they are outputs.
+    # Shapes that were inferred of values stand there twice where the values are outputs.
     model = type(model).FromString(model.SerializeToString())
     del model.graph.value_info[:]
     found = execute_onnx(ModelWrapper(model).transform(InferShapes()), feeds)

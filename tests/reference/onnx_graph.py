@@ -126,7 +126,7 @@ class Ops:
 
 
 class Numpy:
-    """What the references call of NumPy."""
+    """Functions of NumPy that the references call."""
 
     def __getattr__(self, name):
         return getattr(np, name)

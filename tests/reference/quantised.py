@@ -74,7 +74,7 @@ def main():
                         per_channel=True, calibrate_method=METHODS[options.method])
         before, after = onnx.load(graph), onnx.load(made)
     there = {name for node in after.graph.node for name in node.output}
-    # What follows reads the tensor through its integers.
+    # The node that follows reads the tensor through its integers.
     quantised = {name: next((n for n in (f"{name}_DequantizeLinear_Output", name) if n in there), None) for _, name in layers}
     layers = [(key, name) for key, name in layers if quantised[name]]
     names = [name for _, name in layers]

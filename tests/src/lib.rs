@@ -82,7 +82,7 @@ pub fn turns<T>(test: &str, turns: usize, all: impl IntoIterator<Item = T>) -> V
     taken
 }
 
-/// Those of a test's boards that are this run's turn, one of all that run the same kernels; all where there are no turns. What waits is said.
+/// Those of a test's boards that are this run's turn, one of all that run the same kernels; all where there are no turns. Waiting boards are reported.
 pub fn boards_by_turns(test: &str, boards: impl IntoIterator<Item = &'static Board>) -> Vec<&'static Board> {
     let boards: Vec<_> = boards.into_iter().collect();
     let count = boards.len();
@@ -94,7 +94,7 @@ pub fn boards_by_turns(test: &str, boards: impl IntoIterator<Item = &'static Boa
 /// The board that every run builds for.
 const ALWAYS: &str = "mps2-an386";
 
-/// Those boards of these names whose kernels are this run's turn, and the one that every run has; all where there are no turns. What waits is said.
+/// Those boards of these names whose kernels are this run's turn, and the one that every run has; all where there are no turns. Waiting boards are reported.
 ///
 /// # Panics
 /// Where a board has no such name.

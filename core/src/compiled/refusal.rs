@@ -70,7 +70,7 @@ pub fn refused<K: Kernel>(step: u32, op: &K::Op, mem: &Mem<'_>) -> IndexError {
 
 /// End of a model's steps: `()` where none of them takes an index, or [`Indexed`].
 pub trait Ended: Sized {
-    /// What a run with typed inputs gives: its outputs, or those in a `Result`.
+    /// Result of a run with typed inputs: its outputs, or those in a `Result`.
     type Run<O>;
 
     /// The error, where there is one.

@@ -676,7 +676,7 @@ pub mod runs {
     kernels!(run);
 }
 
-/// What checks one record: [`check_step`] for a set of kernels.
+/// Check of one record: [`check_step`] for a set of kernels.
 pub(crate) type CheckStep = fn(u8, &[u8], &Bounds<'_>) -> Option<Result<(), Fault>>;
 
 /// Whether `K` and this build have the kernel; constant, so that what is not linked is not compiled in.

@@ -8,7 +8,7 @@ use crate::events;
 use crate::kernels::table::{Kernels, run_step};
 use crate::rolled::{Rolled, Turn, TurnAt, Turning};
 
-/// What turns stopped at.
+/// Turn at which turns stopped.
 enum Stop {
     /// The last one, or as many as were wanted.
     Done,

@@ -25,7 +25,7 @@ pub struct Tokenizer<'a> {
     bytes: Option<u32>,
 }
 
-/// What pairs of tokens make.
+/// Results of joined pairs of tokens.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 enum Joins<'a> {
@@ -35,7 +35,7 @@ enum Joins<'a> {
         /// Whether a space is put in front of a text.
         space: bool,
     },
-    /// What the merges say, in each word by itself.
+    /// A token that the merges state, in each word by itself.
     Merges {
         /// First token, second token and rank, in the order of the tokens.
         merges: &'a [[[u8; 2]; 3]],

@@ -4,7 +4,7 @@
 
 use super::letters::is_letter;
 
-/// What the pattern tells apart.
+/// Classes of characters that the pattern tells apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Letter,
@@ -27,7 +27,7 @@ impl Class {
     }
 }
 
-/// What is split from a word that it begins with an apostrophe.
+/// Ends that begin with an apostrophe and are split from a word.
 const CONTRACTIONS: [&str; 7] = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d"];
 
 /// The first word of a text, and the rest. With `digits` each number is a word of its own, and what stands around it is split as if it were apart. A word

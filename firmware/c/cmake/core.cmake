@@ -7,7 +7,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/cores.cmake)
 function(arenite_core variable)
   separate_arguments(flags UNIX_COMMAND "${CMAKE_C_FLAGS}")
   get_directory_property(options COMPILE_OPTIONS)
-  # What depends on the language or the configuration says nothing of the core.
+  # An option that depends on the language or the configuration says nothing of the core.
   list(FILTER options EXCLUDE REGEX "\\$<")
   set(empty ${CMAKE_CURRENT_BINARY_DIR}/arenite-empty.c)
   file(WRITE ${empty} "")
@@ -75,7 +75,7 @@ __asm__(\".section .rodata.${name},\\\"a\\\"\\n\"
   # Files that are as they were are not compiled again.
   configure_file(${folder}/${name}.h.new ${folder}/${name}.h COPYONLY)
   configure_file(${folder}/${name}.c.new ${folder}/${name}.c COPYONLY)
-  # What the linker optimises loses symbols of assembly.
+  # A file that the linker optimises loses symbols of assembly.
   set_source_files_properties(${folder}/${name}.c PROPERTIES OBJECT_DEPENDS "${file}" COMPILE_OPTIONS -fno-lto)
   target_sources(${target} PRIVATE ${folder}/${name}.c)
   target_include_directories(${target} PRIVATE ${folder})

@@ -81,7 +81,7 @@ static arenite_code classify(void)
     return show("mlp", &mlp);
 }
 
-/* What is wrong is refused, with a code that has a text; gives how much was not. */
+/* Wrong calls are refused, with a code that has a text; gives how many were not. */
 static int refuse(void)
 {
     static arenite_session session, never;

@@ -10,10 +10,10 @@
 // Memories that an arena may be spread over.
 #define ARENITE_REGIONS 4
 
-// What a function says: `ARENITE_OK`, or an error as four bytes, whose text `arenite_error_text` gives and `arenite explain-code` explains.
+// Result of a function: `ARENITE_OK`, or an error as four bytes, whose text `arenite_error_text` gives and `arenite explain-code` explains.
 typedef uint32_t arenite_code;
 
-// What a model needs, and what it has.
+// Bytes that a model needs, and counts of its parts.
 typedef struct arenite_needs {
   // Bytes of arena, by region; most models have one.
   uint32_t arena[ARENITE_REGIONS];

@@ -1,6 +1,6 @@
-//! What functions say to C.
+//! Results of functions, as C gets them.
 
-/// What a function says: `ARENITE_OK`, or an error as four bytes, whose text `arenite_error_text` gives and `arenite explain-code` explains.
+/// Result of a function: `ARENITE_OK`, or an error as four bytes, whose text `arenite_error_text` gives and `arenite explain-code` explains.
 pub type arenite_code = u32;
 
 /// Done.

@@ -21,7 +21,7 @@ use memory::{Held, bytes, bytes_mut, held, held_mut};
 /// Memories that an arena may be spread over.
 pub const ARENITE_REGIONS: usize = 4;
 
-/// What a model needs, and what it has.
+/// Bytes that a model needs, and counts of its parts.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct arenite_needs {
@@ -182,7 +182,7 @@ unsafe fn open(
     if !session.is_aligned() || !arenas.is_aligned() {
         return ARENITE_MISALIGNED;
     }
-    // SAFETY: not null, aligned, and writable (fn docs). What was here before is a session without destructor, or anything.
+    // SAFETY: not null, aligned, and writable (fn docs). The bytes before are a session without destructor, or anything.
     unsafe { Held::close(session) };
     // SAFETY: not null and aligned; `arenas` points to `ARENITE_REGIONS` memories (fn docs).
     let [a, b, c, d] = unsafe { *arenas.cast::<[arenite_memory; ARENITE_REGIONS]>() };

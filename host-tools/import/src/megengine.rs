@@ -1,7 +1,7 @@
 //! MegEngine's profiler dump: every operator with its edges, shapes and parameters, but no weights.
 //!
-//! `graph_exec` holds operators, variables and the order, `profiler.opr_footprint` the parameters and shapes of each operator. What
-//! is stated twice (shapes, memory, computation) is checked against what the operators infer; times and addresses are not read.
+//! `graph_exec` holds operators, variables and the order, `profiler.opr_footprint` the parameters and shapes of each operator. Facts
+//! that are stated twice (shapes, memory, computation) are checked against what the operators infer; times and addresses are not read.
 
 mod attributes;
 mod build;

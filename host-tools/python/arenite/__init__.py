@@ -1,6 +1,6 @@
 """Arenite: neural networks for devices without an operating system, packed, run and measured from Python.
 
-What `pack` and `arenite` do is done here by the same code, so that results are the same, bit for bit. ``docs/python.md`` of the repository leads through it.
+The same code as in `pack` and `arenite` does their work here, so that results are the same, bit for bit. ``docs/python.md`` of the repository leads through it.
 """
 
 from __future__ import annotations

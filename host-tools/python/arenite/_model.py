@@ -59,7 +59,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class Training:
-    """What a model has learnt, and how."""
+    """Result of training: what a model has learnt, and how."""
 
     #: The fields of ``arenite train --json``, but for the losses.
     figures: dict[str, Any]

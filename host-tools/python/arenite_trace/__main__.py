@@ -16,7 +16,7 @@ FORMS = "a module with --input-shape, (module, inputs), (module, inputs, samples
 
 
 def _arguments(built: Any, shapes: Sequence[str]) -> dict[str, Any]:
-    """What ``build`` gives, as arguments of ``trace``."""
+    """Result of ``build``, as arguments of ``trace``."""
     torch = _torch()
     if isinstance(built, torch.nn.Module):
         if not shapes:

@@ -1,4 +1,4 @@
-"""What is linear along single axes: products of rows and columns with matrices that PyTorch itself computes, and choices of elements."""
+"""Functions that are linear along single axes: products of rows and columns with matrices that PyTorch itself computes, and choices of elements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = Callable[[torch.Tensor], torch.Tensor]
 
 
 def _matrix(n: int, row: Rows) -> np.ndarray:
-    """What a linear function makes of rows of n elements, as PyTorch computes it: [elements of its result, n]."""
+    """Matrix of a linear function of rows of n elements, as PyTorch computes it: [elements of its result, n]."""
     basis = torch.eye(n, dtype=torch.float64)
     return np.ascontiguousarray(row(basis).numpy().T.astype(np.float32))
 

@@ -1,4 +1,4 @@
-"""What a converter works with: the trace so far, and the exported node that it states."""
+"""State that a converter works with: the trace so far, and the exported node that it states."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Builder:
         return len(self._node.meta["val"])
 
     def dtype(self, name: str) -> str:
-        """What an operator reads: of integers that are stored for real numbers, these."""
+        """Element type that an operator reads: of integers that are stored for real numbers, that of these."""
         return "f32" if self.is_stored(name) and self.trace.tensors[name].quant else self.trace.tensors[name].dtype
 
     def dtypes(self) -> tuple[str, str]:

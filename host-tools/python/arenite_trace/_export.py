@@ -36,7 +36,7 @@ DTYPES = {
     torch.bool: "bool",
 }
 
-# What takes integers as well: it moves elements.
+# Calls that take integers as well: they move elements.
 INTEGERS = (
     "view reshape squeeze unsqueeze unflatten flatten permute transpose cat slice select split split_with_sizes chunk unbind stack "
     "clone contiguous alias detach"
@@ -91,7 +91,7 @@ class Walk:
         self.trace = trace
         self.builder = Builder(trace)
         self.values: dict[torch.fx.Node, Any] = {}
-        #: What the program computes of nothing but its own constants: it is computed here, once.
+        #: Values that the program computes of nothing but its own constants: they are computed here, once.
         self.known: dict[torch.fx.Node, torch.Tensor] = {}
         #: Parameters, and what the program computes of them and of constants alone.
         self.learned: dict[torch.fx.Node, torch.Tensor] = {}
@@ -236,7 +236,7 @@ class Walk:
         return read or any(self.values.get(source) is None for source in node.all_input_nodes)
 
     def _operand(self, node: torch.fx.Node) -> Any:
-        """What a converter sees of an argument; a known value becomes a constant where it is first read, one of parameters a parameter."""
+        """Operand that a converter sees of an argument; a known value becomes a constant where it is first read, one of parameters a parameter."""
         if self.values.get(node) is None:
             for values, role in ((self.known, "constant"), (self.learned, "parameter")):
                 if node in values:
@@ -329,7 +329,7 @@ def _exported(network: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tor
 
 
 def _decomposed(exported: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """What has no converter is taken apart by PyTorch, as far as PyTorch can."""
+    """Calls without a converter are taken apart by PyTorch, as far as PyTorch can."""
     for _ in range(3):
         calls = {node.target for node in exported.graph.nodes if hasattr(node.target, "_schema")}
         unknown = {call for call in calls if call._schema.name.removeprefix("aten::") not in CONVERTERS}
@@ -356,7 +356,7 @@ def _of_inference(network: torch.nn.Module) -> torch.nn.Module:
     try:
         return network.eval()
     except NotImplementedError:
-        # What torch.export gave has no modes; quantised modules are such.
+        # A module that torch.export gave has no modes; quantised modules are such.
         return network
 
 

@@ -10,7 +10,7 @@ from torch.nn.utils import parametrize
 
 
 def copied(module: torch.nn.Module) -> torch.nn.Module:
-    """A copy. What a hook computed of parameters has no copy of its own in PyTorch, and gets its values."""
+    """A copy. A tensor that a hook computed of parameters has no copy of its own in PyTorch, and gets its values."""
     known: dict[int, object] = {}
     for part in module.modules():
         for value in vars(part).values():

@@ -1,8 +1,8 @@
 """One converter per ATen call, keyed by the call's name without overload.
 
 A converter gets the :class:`~._builder.Builder` and the call's arguments by their ATen names, tensors as names, and returns the
-name of its result (a list of names where the call has several). What it cannot state exactly it refuses with
-:class:`Unsupported`; it never approximates.
+name of its result (a list of names where the call has several). A converter refuses with
+:class:`Unsupported` what it cannot state exactly; it never approximates.
 """
 
 from __future__ import annotations

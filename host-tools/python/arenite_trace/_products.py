@@ -10,7 +10,7 @@ import numpy as np
 from ._builder import Builder, Unsupported
 from ._operators import Arguments, chosen_where, condition, converts, cut
 
-# What a masked score becomes: exp of it less any other score is 0.
+# Value of a masked score: exp of it less any other score is 0.
 MASKED = float(np.finfo(np.float32).min) / 4
 
 

@@ -54,7 +54,7 @@ class UnsupportedOperator(TraceError):
 
 @dataclass(frozen=True)
 class Quant:
-    """What the integers of a tensor stand for: less ``zero_point``, times the one scale or that of their place along ``axis``."""
+    """Real numbers that the integers of a tensor stand for: less ``zero_point``, times the one scale or that of their place along ``axis``."""
 
     scale: tuple[float, ...]
     zero_point: int = 0

@@ -28,7 +28,7 @@ def both_sides(padding: Sequence[int]) -> list[int]:
 
 
 def _row(rank: int, one: int, values: Sequence[int]) -> list[int]:
-    """What a pair of rows and columns is, with ``one`` for the row of a sequence."""
+    """Pair of rows and columns, with ``one`` for the row of a sequence."""
     return [one, *values] if rank == 1 else list(values)
 
 

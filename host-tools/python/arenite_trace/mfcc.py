@@ -24,7 +24,7 @@ from ._version import __version__
 
 @dataclass(frozen=True)
 class Mfcc:
-    """What is computed; the defaults are those of MLPerf Tiny's keyword model."""
+    """Parameters of the computation; the defaults are those of MLPerf Tiny's keyword model."""
 
     rate: int = 16000
     frame: int = 480

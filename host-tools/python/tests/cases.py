@@ -1,4 +1,4 @@
-"""What the tests of the tracer share. Each network is traced, written, read back and evaluated by the NumPy reference of the format."""
+"""Parts that the tests of the tracer share. Each network is traced, written, read back and evaluated by the NumPy reference of the format."""
 
 from __future__ import annotations
 

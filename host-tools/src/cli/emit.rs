@@ -19,9 +19,9 @@ pub(super) struct Emit {
     folder: PathBuf,
 }
 
-/// What a file for C is made of, beside the model.
+/// Parts of a file for C, beside the model.
 struct Named<'a> {
-    /// What all names of the files begin with.
+    /// Prefix of all names of the files.
     symbol: String,
     /// The network's name.
     network: &'a str,
@@ -489,7 +489,7 @@ mod tests {
     fn hostile_texts_stay_texts() {
         assert_eq!(quoted("a*/\nint x;/*"), "\"a* /\\nint x;/ *\"");
         assert_eq!(literal("\"a\"\\ ??/ \n\u{e9}1"), r#""\"a\"\\ \?\?/ \012\303\2511""#);
-        // What both make of "*" and "/" apart is one comment still.
+        // Text that both make of "*" and "/" apart is one comment still.
         assert!(!quoted("*\u{0}/").contains("*/"));
     }
 }

@@ -159,7 +159,7 @@ enum StreamInput {
     Once,
 }
 
-/// What a caller gives or gets.
+/// Element type of values that a caller gives or gets.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum PortType {
     F32,

@@ -402,7 +402,7 @@ fn declared(options: &Options) -> Result<Option<Declaration>> {
 /// How memory is to be planned: in one region without limit, where none is given.
 pub fn request(options: &Options) -> Request {
     let mut regions = options.regions.clone();
-    // What is too large for its region is not refused there, but made smaller: `train`.
+    // A plan that is too large for its region is not refused there, but made smaller: `train`.
     if options.train.is_some() && options.fit.is_some() {
         regions.iter_mut().for_each(|region| region.size = None);
     }

@@ -9,7 +9,7 @@ use crate::import::ImportOptions;
 /// The assumption that training adds to those of an import.
 const MOMENTUM: &str = "bn.momentum";
 
-/// What an import is asked, and the momentum that was given for training.
+/// Options of an import, and the momentum that was given for training.
 pub(super) fn asked(options: &Options) -> Result<(ImportOptions, Option<f32>)> {
     let mut import = options.import.clone();
     let is_momentum = |(key, _): &(String, String)| key == MOMENTUM;

@@ -1,4 +1,4 @@
-//! What `pack` is asked for, and what it answers.
+//! Options of `pack`, and its answer.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::spelling::meant;
 pub use crate::stage::Progress;
 use crate::stage::Stage;
 
-/// What `pack` is asked for.
+/// Options of `pack`.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The traced network.
@@ -29,9 +29,9 @@ pub struct Options {
     pub dialect: Option<String>,
     /// `--weights`: a file or `seeded:N`.
     pub weights: Option<String>,
-    /// What the importer takes.
+    /// Options of the importer.
     pub import: ImportOptions,
-    /// What to choose kernels for.
+    /// Target to choose kernels for.
     pub target: Target,
     /// Whether small code and weights are preferred over speed.
     pub size: bool,
@@ -51,13 +51,13 @@ pub struct Options {
     pub stream_input: bool,
     /// The file must not be larger than this.
     pub max_flash: Option<u64>,
-    /// What a step may cost, in terms of [`arenite::Cost::total`]: longer ones are split by rows of their output.
+    /// Greatest cost of a step, in terms of [`arenite::Cost::total`]: longer ones are split by rows of their output.
     pub max_step: Option<u64>,
     /// How many cores share the steps.
     pub cores: usize,
     /// The accelerator that takes some of them.
     pub accelerator: Option<Accelerator>,
-    /// What it leaves to the core, where it shares. No command has it.
+    /// Layers that it has and those that it leaves to the core, where it shares. No command has it.
     pub sharing: Sharing,
     /// The element type that is wanted, if not the network's own.
     pub dtype: Option<DType>,
@@ -65,11 +65,11 @@ pub struct Options {
     pub quantize: Option<quantize::Request>,
     /// Stores the weights of an f32 network in fewer bits.
     pub weight_only: Option<quantize::WeightOnly>,
-    /// What is done with a picture in front of the first layer.
+    /// Conversion of a picture in front of the first layer.
     pub preprocess: Option<Preprocess>,
-    /// What the inputs of a quantised network are to be, where not of its own type.
+    /// Element type of the inputs of a quantised network, where not its own.
     pub input_dtype: Option<DType>,
-    /// What its outputs are to be.
+    /// Element type of its outputs, where not its own.
     pub output_dtype: Option<DType>,
     /// Whether convolutions may be computed by Winograd's algorithm, whose weights are larger.
     pub winograd: bool,
@@ -96,7 +96,7 @@ pub struct Options {
 pub struct Streamed {
     /// Its name and its bytes.
     pub flash: Region,
-    /// What the buffer may have for a piece, in bytes: layers are cut until their pieces fit. As much as the largest layer takes, where nothing is said.
+    /// Bytes of the buffer for a piece, at most: layers are cut until their pieces fit. As much as the largest layer takes, where nothing is said.
     pub buffer: Option<u64>,
     /// Bytes of memory for pieces that stay there from run to run.
     pub resident: u64,
@@ -169,7 +169,7 @@ impl Options {
     }
 }
 
-/// What `pack` did.
+/// Result of `pack`.
 #[derive(Debug, Clone)]
 pub struct Packed {
     /// The figures.

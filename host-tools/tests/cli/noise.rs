@@ -301,7 +301,7 @@ fn diff_of(int8: &Path, float: &Path, images: &Path, more: &[&str]) -> Output {
     diff.args(more).output().expect("it starts")
 }
 
-/// What `pack` prints of an int8 network of the digits.
+/// Output of `pack` for an int8 network of the digits.
 fn int8_of(trace: &Path, images: &Path, output: &Path, more: &[&str]) -> String {
     let mut pack = Command::new(PACK);
     pack.arg(trace)

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::common::{ARENITE, Bench, PACK, digits, done, models, run};
 
-/// What an option changes.
+/// Effect of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     /// The bytes of the model.
@@ -21,7 +21,7 @@ enum Change {
 }
 use Change::{File, Refused, Said, Written};
 
-/// What the run with the option begins from.
+/// Network that the run with the option begins from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
     /// The digits in f32.
@@ -131,7 +131,7 @@ const ROWS: [Row; 55] = [
     row("help", Base::Float, &[], Said),
 ];
 
-/// What came of a run.
+/// Result of a run.
 struct Ended {
     status: Option<i32>,
     file: Option<Vec<u8>>,

@@ -220,7 +220,7 @@ struct Linked {
     objects: BTreeMap<u64, u64>,
     /// Addresses by name.
     names: BTreeMap<String, u64>,
-    /// What a place refers to.
+    /// Address that each place refers to.
     references: BTreeMap<u64, u64>,
 }
 

@@ -45,7 +45,7 @@ fn sets() -> Vec<(&'static str, Vec<&'static str>)> {
     sets
 }
 
-/// What decides about a board's kernels: its instructions, and the features that add some.
+/// Facts that decide about a board's kernels: its instructions, and the features that add some.
 fn kernels(board: &Board) -> (&'static str, Vec<&'static str>) {
     let adds = |feature: &&&str| !WITHOUT_KERNELS.contains(*feature);
     (board.triple, board.runtime.iter().filter(adds).copied().collect())

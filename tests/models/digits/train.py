@@ -69,7 +69,7 @@ class SeparableBlock(nn.Module):
 
 
 class Residual(nn.Module):
-    """What the main network lacks: batch norm, depthwise, residual sums, average pooling, concatenation, softmax."""
+    """Layers that the main network lacks: batch norm, depthwise, residual sums, average pooling, concatenation, softmax."""
 
     def __init__(self) -> None:
         super().__init__()

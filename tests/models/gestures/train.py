@@ -28,7 +28,7 @@ SAMPLE_RUNS = 8
 
 
 def window(gesture: str, random: np.random.Generator) -> np.ndarray:
-    """What the sensor gives while a hand makes the gesture: int16 [WINDOW, 3], x, y and z, in steps of the sensor."""
+    """Samples that the sensor gives while a hand makes the gesture: int16 [WINDOW, 3], x, y and z, in steps of the sensor."""
     t = np.arange(WINDOW) / RATE
     between = random.uniform
     # The device lies in the hand: gravity mostly along z, tilted by up to 30 degrees.

@@ -8,7 +8,7 @@ use arenite_tests::emulated::Emulated;
 use arenite_tests::skip;
 use arenite_tests::training::{bytes, digits, mirrored, step_inputs, training_images, training_labels};
 
-/// What a step of training takes and gives.
+/// Bytes that a step of training takes, and those that it gives.
 type Step = (Vec<u8>, Vec<u8>);
 
 /// The last layer of digits learns mirrored images on the micro:bit: each loss, the state, and what the network says of images behind it are the host's, bit

@@ -80,7 +80,7 @@ pub(crate) fn check_rows(
         if result.is_ok() {
             result = match (operand.place.region, operand.access) {
                 (Slot::ROLLED, _) => check_rolled(&operand, (turn, rolls, made), bounds),
-                // What it writes is a row.
+                // Every operand that a turn writes is a row.
                 (_, Access::Write | Access::Update) => Err(Fault::Rows),
                 _ => check_operand(&operand, bounds),
             };

@@ -332,7 +332,7 @@ impl Layer {
         Some(sums)
     }
 
-    /// What one filter gives to the gradients of neighbours in a row of the input.
+    /// Contributions of one filter to the gradients of neighbours in a row of the input.
     #[inline(always)]
     fn back(&self, from: &Below, gradient: Src<'_, f32>, weights: Src<'_, f32>) -> Option<[f32; COLUMNS]> {
         let [filters, rows, columns] = self.output;

@@ -80,7 +80,7 @@ pub struct CompiledFootprint {
     pub weights_bytes: u64,
     /// Functions of the panic machinery that were linked.
     pub panics: Vec<String>,
-    /// What start-up and weights do not have, by name, the largest first.
+    /// Symbols that start-up and weights do not have, by name and bytes, the largest first.
     pub symbols: Vec<(String, u64)>,
 }
 
@@ -133,7 +133,7 @@ fn is_measured(board: &Board, model: &Path) -> Result<(), BoardError> {
     })
 }
 
-/// What a program has beyond start-up and `data` bytes of weights or model files.
+/// Footprint of a program beyond start-up and `data` bytes of weights or model files.
 fn beyond(board: &'static Board, firmware: &Firmware, data: u64) -> Result<CompiledFootprint, BoardError> {
     let start = Firmware::build_start(board)?;
     let start_bytes = flash_bytes(&start);

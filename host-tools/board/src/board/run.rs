@@ -81,7 +81,7 @@ pub struct Dump {
     pub step: u32,
     /// Where.
     pub slot: Slot,
-    /// What, raw little-endian.
+    /// The bytes, raw little-endian.
     pub bytes: Vec<u8>,
 }
 

@@ -38,9 +38,9 @@ pub struct Code {
 pub struct Kernel {
     /// All of it.
     pub whole: Part,
-    /// What reads and checks its steps, in programs that load.
+    /// Code that reads and checks its steps, in programs that load.
     pub check: Part,
-    /// What none of its pieces takes alone, and each piece by its bit, with that: of kernels in pieces.
+    /// Of kernels in pieces: the code without any of them (at [`NONE`]), and by its bit each piece, with that code.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pieces: BTreeMap<u8, Part>,
 }
@@ -62,7 +62,7 @@ pub static TABLE: LazyLock<Codes> = LazyLock::new(|| {
 const CALL: u64 = 12;
 
 impl Codes {
-    /// What a model of these steps, whose constants are in `weights`, takes on `board`; `None` where the table does not know board or kernel.
+    /// Estimated code of a model of these steps, whose constants are in `weights`, on `board`; `None` where the table does not know board or kernel.
     pub fn estimate(&self, board: &str, steps: &[Step], weights: &[u8]) -> Option<CodeEstimate> {
         let code = self.0.get(board)?;
         let mut taken = BTreeMap::<&str, u32>::new();
@@ -142,7 +142,7 @@ impl Code {
 }
 
 impl Kernel {
-    /// What these pieces take.
+    /// Code that these pieces take.
     pub fn part(&self, pieces: u32) -> Part {
         let Some(none) = self.pieces.get(&NONE) else {
             return self.whole.clone();

@@ -13,7 +13,7 @@ use super::view::ModelView;
 use crate::error::{Error, Result};
 use crate::metadata::StepMeta;
 
-/// What stands behind a parameter's name in that of the step that updates it.
+/// Suffix of a parameter's name in that of the step that updates it.
 pub const UPDATE: &str = ".sgd";
 
 /// The same in that of the last step that adds to its stored gradient.
@@ -56,7 +56,7 @@ pub struct Gradients {
 
 /// A step that applies a gradient to a parameter, or adds to a stored one.
 struct Update {
-    /// What it changes.
+    /// The parameter that it changes.
     parameter: Slot,
     rate: Slot,
     layout: Layout,

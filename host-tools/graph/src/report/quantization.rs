@@ -64,7 +64,7 @@ pub struct Quantization {
 pub struct Estimate {
     /// Signal-to-noise ratio, in dB.
     pub snr_db: f64,
-    /// What such samples may have less, or more, in dB.
+    /// Margin by which such samples may have less, or more, in dB.
     pub spread_db: f64,
     /// Samples that judged.
     pub samples: usize,

@@ -34,7 +34,7 @@ impl Transform {
         }
     }
 
-    /// What element `n` of `parts` (real, or real and imaginary) adds to bin `k`: of each of its parts to the real and to the imaginary part.
+    /// Factors by which element `n` of `parts` (real, or real and imaginary) adds to bin `k`: of each of its parts to the real and to the imaginary part.
     fn factors(&self, k: usize, n: usize) -> [[f64; 2]; 2] {
         // Whole turns of the circle are left out, as integers: large angles lose digits.
         let (sin, cos) = (TAU * (k * n % self.length) as f64 / self.length as f64).sin_cos();

@@ -9,7 +9,7 @@ use crate::graph::{DType, LowBits};
 use crate::half;
 
 impl Importer<'_, '_> {
-    /// What the constant `w` stands for, where it has a scale for each block: what `to` is named then stores its bits.
+    /// Real numbers of the constant `w`, where it has a scale for each block: the name of `to` then stores its bits.
     pub(super) fn values_of_blocks(
         &mut self,
         [w, to]: [usize; 2],

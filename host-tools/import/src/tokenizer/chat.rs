@@ -1,4 +1,4 @@
-//! What the template of a chat puts in front of a user's turn and behind it.
+//! Texts that the template of a chat puts in front of a user's turn and behind it.
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Error as Failed, ErrorKind, context};

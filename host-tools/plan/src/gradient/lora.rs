@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Activation, BinaryOp, Conv2dAttrs, DType, Data, Graph, Op, Tensor, TensorId, TensorKind};
 use crate::weights::uniform;
 
-/// What stands before the rank in a pattern.
+/// Prefix of the rank in a pattern.
 const LORA: &str = "lora:";
 
 /// Ends of the names of what is added to a layer.

@@ -85,7 +85,7 @@ pub(super) fn unroll(
 struct Unrolled {
     graph: Graph,
     parts: usize,
-    /// What is trained and the sum of its gradients, in the order of the gradients.
+    /// Each trained parameter and the sum of its gradients, in the order of the gradients.
     parameters: Vec<(TensorId, TensorId)>,
     /// The sum of each parameter's gradients.
     sums: HashMap<TensorId, TensorId>,
@@ -115,7 +115,7 @@ impl Unrolled {
                 continue;
             }
             let tensor = self.graph.tensor(part).clone();
-            // What the loss compares with has as many rows as the batch.
+            // A tensor that the loss compares with has as many rows as the batch.
             let mut shape = tensor.shape.clone();
             match whole.inputs.get(index) {
                 Some(&id) => shape.clone_from(&whole.tensor(id).shape),

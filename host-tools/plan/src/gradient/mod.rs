@@ -164,7 +164,7 @@ fn with_state(mut graph: Graph, parameters: &[Parameter], optimiser: Optimiser) 
             tensor.kind = TensorKind::State(data.clone());
         }
     }
-    // What is trained is f32, whatever bits the file had.
+    // Trained parameters are f32, whatever bits the file had.
     for node in &graph.nodes {
         let weights = node.inputs.get(1).copied().flatten();
         if parameters.iter().any(|parameter| Some(parameter.tensor) == weights) {

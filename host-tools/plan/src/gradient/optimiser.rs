@@ -91,7 +91,7 @@ impl fmt::Display for Optimiser {
     }
 }
 
-/// What is kept of gradients from step to step, in the state.
+/// Moments of gradients, kept from step to step in the state.
 #[derive(Debug, Clone)]
 pub(super) struct Moments {
     optimiser: Optimiser,

@@ -319,7 +319,7 @@ impl<'p, 'g> Chain<'p, 'g> {
         self.pass.give(w, dw);
     }
 
-    /// What a slice, a step at a time, was taken from: zeros around it.
+    /// The operand of a slice with steps of 1: zeros around the slice's gradient.
     pub(super) fn slice(&mut self, begin: &[usize], (x, dy): (TensorId, TensorId)) {
         if !self.pass.wants(x) {
             return;

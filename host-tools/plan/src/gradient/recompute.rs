@@ -1,8 +1,8 @@
 //! Activations that are computed again: the backward half of a training step makes those that it wants from a few that were kept, instead of keeping all.
 //!
-//! The forward half is cut into segments. What crosses a cut is kept; the rest of a segment is made anew in front of the first gradient that reads some of it
+//! The forward half is cut into segments. Tensors across a cut are kept; the rest of a segment is made anew before the first gradient that reads some of it
 //! (Chen, Xu, Zhang, Guestrin 2016, arXiv:1604.06174). Everything is computed as before, from the same operands, so that no bit changes: the parameters of a
-//! segment are updated behind its gradients. What lies behind the last cut is kept whole.
+//! segment are updated behind its gradients. The part behind the last cut is kept whole.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

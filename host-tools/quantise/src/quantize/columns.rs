@@ -177,7 +177,7 @@ fn takes(graph: &Graph, node: &Node, read: TensorId, channels: usize) -> bool {
         && shape(1).is_some_and(|weights| weights.last() == Some(&channels))
 }
 
-/// What is kept of a column.
+/// Figures that are kept of a column.
 #[derive(Clone, Copy)]
 struct Column {
     low: f64,

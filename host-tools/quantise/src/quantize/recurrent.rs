@@ -7,7 +7,7 @@ use crate::graph::{Graph, Node, NodeId, Op, TensorId};
 const STEPS: usize = 3;
 
 /// Of each node, whether it belongs to steps of a recurrent layer: matrices that several nodes read, one of which follows from another; what is computed from
-/// their results before other weights are read; and the products of other weights that are added to theirs. What writes an output of the network is none.
+/// their results before other weights are read; and the products of other weights that are added to theirs. Nodes that write outputs of the network do not.
 pub(super) fn nodes(graph: &Graph, producers: &[Option<NodeId>], consumers: &[Vec<NodeId>]) -> Vec<bool> {
     let mut found = vec![false; graph.nodes.len()];
     for (index, tensor) in graph.tensors.iter().enumerate() {

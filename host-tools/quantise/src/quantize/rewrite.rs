@@ -225,7 +225,7 @@ impl Rewrite<'_> {
         }
     }
 
-    /// What a constant term may be at the most: with more, as masks have it, the sum is at the end of its range whatever the other operand holds.
+    /// Bounds of a constant term: with more, as masks have it, the sum is at the end of its range whatever the other operand holds.
     fn ends_of_a_term(&self, graph: &Graph, inputs: &[Option<TensorId>], sum: TensorId, kind: Activations) -> [f32; 2] {
         let held = |id: TensorId| self.quant(id, kind).ok().map(|quant| kind.held(&quant));
         let other = inputs.iter().flatten().copied().find(|&id| is_real(graph, id));

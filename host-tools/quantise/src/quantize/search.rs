@@ -80,7 +80,7 @@ pub(super) fn affordable(network: &Network<'_>, judge: &Judge) -> bool {
     judge.folds() > 1 && pays(facts::macs_of_a_run(network.graph), judge.samples(), network.spend)
 }
 
-/// Whether so many multiply-accumulates pay for all runs without which nothing is chosen. What making a network takes does not count here: of a network of
+/// Whether so many multiply-accumulates pay for all runs without which nothing is chosen. The cost of making a network does not count here: of a network of
 /// many nodes fewer groups are tried, but it is not left without any choice.
 fn pays(macs: u64, samples: usize, spend: u64) -> bool {
     spend / macs.saturating_mul(samples as u64).max(1) >= RUNS

@@ -27,7 +27,7 @@ pub(super) struct Wide {
     pub(super) quant: BTreeMap<TensorId, Quant>,
 }
 
-/// What of a network may be int16: its recurrent layers; its normalisations, and these with the sums that they normalise, which are what residual connections
+/// Layers of a network that may be int16: recurrent ones; normalisations, and these with the sums that they normalise, which are what residual connections
 /// add up. Empty where it has none of them, or where its activations are no int8.
 ///
 /// # Errors

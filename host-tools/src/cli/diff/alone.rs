@@ -66,7 +66,7 @@ impl Alone {
         })
     }
 
-    /// What makes the layer's noise.
+    /// Cause of the layer's noise.
     pub(super) fn reason(&self, clipped: f64) -> String {
         match self.decibels() {
             _ if clipped > CLIPPED => format!("{:.1} % of its values leave its range", 100.0 * clipped),

@@ -30,7 +30,7 @@ pub(super) struct Layer {
     pub(super) unread: usize,
 }
 
-/// What was compared, and what is still to be.
+/// Tensors that were compared, and those that are still to be.
 pub(super) struct Comparison<'m> {
     pub(super) metadata: &'m Metadata,
     pub(super) model: &'m Path,

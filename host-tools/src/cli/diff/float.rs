@@ -82,7 +82,7 @@ pub(super) struct Advice {
     /// The layer, as options name it.
     pub(super) layer: String,
     pub(super) share: f64,
-    /// What the answers would gain, were the layer exact.
+    /// Gain of the answers, were the layer exact, in dB.
     pub(super) gain_db: f64,
     pub(super) reason: String,
 }

@@ -34,7 +34,7 @@ function filled(made, attributes, children) {
 function breakable(text) {
   return text.split(/(?<=[/;:_.,|=])/).flatMap((part, index) => (index ? [element("wbr"), part] : [part]));
 }
-// What a part of the page shows; `null` is nothing.
+// Children that a part of the page shows; `null` is nothing.
 function put(id, ...children) {
   document.getElementById(id).replaceChildren(...children.flat().filter(Boolean));
 }

@@ -172,7 +172,7 @@ function drag(frame) {
     }
   });
   for (const kind of ["pointerup", "pointercancel"]) frame.addEventListener(kind, (event) => pointers.delete(event.pointerId));
-  // What ends a drag is no click.
+  // A click that ends a drag is none.
   frame.addEventListener("click", (event) => { if (moved > 4) event.stopPropagation(); }, true);
   frame.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey) return;

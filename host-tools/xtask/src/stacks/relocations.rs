@@ -1,4 +1,4 @@
-//! What a linked program's code and data refer to, by its relocations (`--emit-relocs`).
+//! References of a linked program's code and data, by its relocations (`--emit-relocs`).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a recorded run of everything has seen pass so far, `target/recorded.json`: one that was ended goes on where it stopped.
+//! Parts that a recorded run of everything has seen pass so far, `target/recorded.json`: a run that was ended goes on where it stopped.
 //!
 //! A part counts as long as nothing but results differs from the commit that it passed at.
 
@@ -31,7 +31,7 @@ struct Kept {
     long: Vec<(String, String)>,
 }
 
-/// What parts of earlier runs brought into this one.
+/// Contribution of parts of earlier runs to this one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Earlier {
     pub(super) parts: usize,
@@ -109,7 +109,7 @@ impl Recorded {
         results
     }
 
-    /// What came from earlier runs.
+    /// Contribution of earlier runs.
     pub(super) fn earlier(&self) -> Earlier {
         lock(&self.earlier).clone()
     }
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(earlier.parts, 1);
         assert!(earlier.day().unwrap().as_str() > "2026-11-30");
 
-        // What it tests has changed since.
+        // The code that it tests has changed since.
         let changed = Recorded::read(path.clone(), "1".into()).unwrap();
         assert_eq!(changed.part("one", &|_| false, || passing(9)).compared, 9);
         assert_eq!(changed.part("two", &|_| false, || passing(11)).compared, 11);

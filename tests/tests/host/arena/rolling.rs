@@ -187,7 +187,7 @@ fn rows_come_one_by_one_or_several_and_mistakes_leave_the_session_usable() {
             session.feed_rows(1, &image).err(),
             Some(RunError::NoSuchPort { index: 1 })
         );
-        // What was fed counts: the rest makes the picture whole.
+        // Rows that were fed count: the rest makes the picture whole.
         assert_eq!(fed(session, &image[3 * bytes..], bytes), expected);
 
         // A stream that ends half-way.

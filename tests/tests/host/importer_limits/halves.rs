@@ -114,7 +114,7 @@ fn layers_keep_their_halves_and_compute_what_they_mean() {
     );
 }
 
-/// What is trained is f32; layers that stay as they are keep their halves.
+/// Trained weights are f32; layers that stay as they are keep their halves.
 #[test]
 fn trained_layers_are_f32() {
     let folder = tempfile::tempdir().expect("a folder");

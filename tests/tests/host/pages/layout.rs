@@ -33,7 +33,7 @@ const AUDIT: &str = r#"(() => {
     }
     const frame = parent.closest(FRAMES), shown = frame?.getBoundingClientRect();
     for (const r of rects) {
-      // What a frame does not show now is not looked at; what it shows in part neither.
+      // Text that a frame does not show now is not looked at; text that it shows in part neither.
       if (shown && !inside(r, shown)) continue;
       for (let box = parent; box && box !== frame; box = box.parentElement) {
         const style = getComputedStyle(box);
@@ -46,7 +46,7 @@ const AUDIT: &str = r#"(() => {
         if (!inside(r, box)) problems.push(`clipped: ${said(node.data)} by its box`);
       }
       if (!frame && (r.left < -1 || r.right > document.documentElement.clientWidth + 1)) problems.push(`clipped: ${said(node.data)} by the window`);
-      // What floats over the page hides a part of it by design; what is read in one line is one text.
+      // An element that floats over the page hides a part of it by design; what is read in one line is one text.
       if (!parent.closest('nav, #detail')) seen.push({ r, node, text: said(node.data) });
     }
   }

@@ -19,7 +19,7 @@ const LEAST_SHARE: f64 = 1e-4;
 /// Numbers of a row.
 const LONG: usize = 7;
 
-/// What takes a place away, and what the softmax makes of the scores of a row.
+/// Results of the softmax of each row of scores, with `fill` at the places that are taken.
 fn shares(x: &[f32], taken: &[bool], fill: f32) -> Vec<f64> {
     let score = |row: usize, column: usize| {
         let of = |row: usize| &x[row * LONG..][..LONG];
@@ -133,7 +133,7 @@ fn places_that_a_mask_takes_have_no_share_and_others_keep_their_range() {
     oracle::compared("a softmax in f64", compared, 1600);
 }
 
-/// What no softmax reads has no infinities: they are refused by name, and no number stands for them.
+/// Scores that no softmax reads have no infinities: those are refused by name, and no number stands for them.
 #[test]
 fn infinities_elsewhere_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");

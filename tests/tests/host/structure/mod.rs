@@ -6,6 +6,7 @@ mod imports;
 mod layers;
 mod once;
 mod reference;
+mod sentences;
 
 use std::fs;
 use std::path::{Path, PathBuf};

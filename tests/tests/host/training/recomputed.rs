@@ -98,7 +98,7 @@ fn whatever_is_computed_again_no_bit_changes() {
     }
 }
 
-/// What fits is left as it is.
+/// A network that fits is left as it is.
 #[test]
 fn what_fits_keeps_its_activations() {
     let folder = tempfile::tempdir().expect("a folder");

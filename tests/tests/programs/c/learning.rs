@@ -90,7 +90,7 @@ fn bits(what: &str, numbers: &[u8]) -> String {
     format!("{what}{}", words.concat())
 }
 
-/// What the program prints, computed here without a break.
+/// Lines that the program prints, computed here without a break.
 fn expected(model: &Path) -> Vec<String> {
     let file = ModelFile::open(model).expect("a model");
     let model = file.load().expect("it loads");

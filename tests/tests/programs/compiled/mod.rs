@@ -155,7 +155,7 @@ fn compiled_models_take_what_the_documents_say() {
     );
 }
 
-/// What `pack` says of a program's bytes and does not hold: that it has at most so many where the model is compiled, and about so many where it is loaded.
+/// Estimate of `pack` for a program's bytes that does not hold: at most so many where the model is compiled, and about so many where it is loaded.
 fn off(of: &str, estimated: [u64; 2], measured: [u64; 2]) -> Option<String> {
     let text = format!("{of}: estimated {estimated:?}, measured {measured:?}");
     println!("{text}");

@@ -13,7 +13,7 @@ use super::{CORES, TURNS, short, weights};
 
 const SHARING: &str = "two networks of the same kernels";
 
-/// What a program has: a network, and another one in the same program.
+/// Contents of each program: a network, and another one in the same program.
 const PROGRAMS: [(&str, &str, Option<&str>); 3] = [
     ("a state", "models/esphome_v2_vad", None),
     (

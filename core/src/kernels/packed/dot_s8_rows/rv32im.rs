@@ -38,7 +38,7 @@ macro_rules! rv {
     (by 2) => { concat!(rv!(middle), "2:\n", rv!(2 0 1), rv!(2 2 3), "3:\n", rv!(2 4 5), rv!(2 6 7), rv!(end 8)) };
     (by 4) => { concat!(rv!(middle), "2:\n", rv!(4 0 1 2 3), "3:\n", rv!(4 4 5 6 7), rv!(end 8)) };
     (by 8) => { concat!("2:\n", rv!(8), rv!(end 8)) };
-    // What is left of the totals where the high halves are taken off.
+    // Rest of the totals, with the high halves taken off.
     (sums) => { concat!(
         "slli t0, s4, 16\n", "sub s0, s0, t0\n",
         "slli t0, s5, 16\n", "sub s1, s1, t0\n",
@@ -53,7 +53,7 @@ macro_rules! rv {
         "slli s2, s6, 16\n", "add s2, s2, s6\n", "mv s3, s2\n",
         "mv a4, a0\n")
     };
-    // What requantising takes of the job.
+    // Fields of the job that requantising takes.
     (job) => {
         "mv a1, a5
         lw a4, {out}(a3)

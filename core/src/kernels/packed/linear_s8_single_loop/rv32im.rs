@@ -32,7 +32,7 @@ macro_rules! product {
     };
 }
 
-/// What turns the bytes of a group: those in order have 128 added, as others have.
+/// Term that turns the bytes of a group: those in order have 128 added, as others have.
 macro_rules! turn {
     (halves) => {
         ""

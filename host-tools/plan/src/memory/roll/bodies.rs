@@ -77,7 +77,7 @@ fn lives(program: &Program, roll: &Roll) -> Lives {
             }
         }
     }
-    // What steps that do not roll and the caller read.
+    // The last point at which a step that does not roll, or the caller, reads a tensor.
     let last = |id: TensorId| {
         let read = |index: &usize| {
             let places = program.steps[*index].places();

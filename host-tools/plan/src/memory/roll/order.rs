@@ -12,7 +12,7 @@ struct Segment {
     peak: u64,
 }
 
-/// What each step reads: of which tensors, and of which step it is made.
+/// Tensors that each step reads, and the step that makes each of them.
 struct Net<'a> {
     program: &'a Program,
     tensors: &'a [RolledTensor],
@@ -202,7 +202,7 @@ impl<'a> Net<'a> {
             if made[tensor] == of.rows {
                 alive -= sums.unwrap_or(0);
             }
-            // What the segment is for stays.
+            // The tensor that the segment is for stays.
             let last = self.tensors[tensor].step == Some(end - 1);
             if self.readers[tensor].is_empty() && !last && !of.whole {
                 alive -= of.bytes;

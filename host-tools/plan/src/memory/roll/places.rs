@@ -34,7 +34,7 @@ pub struct RolledTensor {
 pub struct Roll {
     /// How many steps.
     pub steps: usize,
-    /// What they touch: inputs, then what each of them makes.
+    /// Tensors that they touch: inputs, then the result of each of them.
     pub tensors: Vec<RolledTensor>,
     /// The tensor of which each turn makes the next row.
     pub turns: Vec<u8>,

@@ -1,4 +1,4 @@
-// What a sketch uses of an Arduino core, for a bare board: a stand-in, not Arduino.
+// Parts of an Arduino core that a sketch uses, for a bare board: a stand-in, not Arduino.
 #pragma once
 #include <stdint.h>
 

@@ -30,7 +30,7 @@ void print(const char *text)
 }
 
 #ifdef HAS_LIBC
-/* What Zephyr and newlib print by. */
+/* The function that Zephyr and newlib print by. */
 int printk(const char *format, ...)
 {
     char text[200];

@@ -1,4 +1,4 @@
-# What a module and an application use of Zephyr's build system, for a bare board: a stand-in, not Zephyr.
+# Parts of Zephyr's build system that a module and an application use, for a bare board: a stand-in, not Zephyr.
 project(Zephyr-Kernel C)
 set(CONFIG_ARENITE y)
 

@@ -1,4 +1,4 @@
-# What a component and a project use of ESP-IDF's build system, for a bare board: a stand-in, not ESP-IDF.
+# Parts of ESP-IDF's build system that a component and a project use, for a bare board: a stand-in, not ESP-IDF.
 set(IDF_TARGET esp32c3)
 
 macro(idf_component_register)
