@@ -36,6 +36,10 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
             "a library for C",
             "makes the archive, which example/main.c links; Rust is needed here alone",
         ),
+        (false, Some(_)) if chip.emulation.is_some() => (
+            "a project",
+            "`cargo run --release` flashes it with probe-rs, `cargo emulate` runs it in qemu",
+        ),
         (false, Some(_)) => ("a project", "`cargo run --release` flashes it with probe-rs"),
         (false, None) => ("a project", "`cargo run --release` runs it in qemu"),
     };

@@ -4,7 +4,7 @@ use arenite::kernels::Backend;
 use arenite::{DType, KernelId, Target};
 use serde::Serialize;
 
-use super::table::Chip;
+use super::chip::Chip;
 use crate::board::tell_worst;
 use crate::error::Result;
 use crate::model::ModelView;

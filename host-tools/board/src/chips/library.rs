@@ -1,7 +1,7 @@
 //! A library for programs in C: one archive with a compiled network, its memory and a function that runs it. Cargo builds it; C links it.
 
+use super::chip::Chip;
 use super::project::{Crates, File, IMAGE, NETWORK, RUNTIME, build, dependencies};
-use super::table::Chip;
 
 /// Features of the runtime that say what a core has; the others are about programs.
 const BACKENDS: [&str; 4] = ["dsp", "mve", "rvv", "sme"];

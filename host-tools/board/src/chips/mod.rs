@@ -1,5 +1,7 @@
 //! Chips: what they have, a project for one, and whether a model fits.
 
+mod chip;
+mod emulated;
 mod fits;
 #[cfg(feature = "tools")]
 mod library;
@@ -7,12 +9,13 @@ mod library;
 mod project;
 mod table;
 
+pub use chip::{Chip, Emulation, Runner, Support};
 pub use fits::{Fit, fit};
 #[cfg(feature = "tools")]
 pub use library::library;
 #[cfg(feature = "tools")]
 pub use project::{Crates, File, IMAGE, NETWORK, RUNTIME, project};
-pub use table::{Chip, Runner, Support, all};
+pub use table::all;
 
 use self::table::plain;
 use crate::error::{Error, ErrorKind, Result};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{Chip, Runner};
+use super::chip::{Chip, Emulation, Runner};
 
 /// A file of a project.
 #[derive(Debug, Clone)]
@@ -30,6 +30,28 @@ pub const IMAGE: &str = "\
     0.0, 0.0, 0.0, 0.3125, 0.8125, 0.0625, 0.0, 0.0,
     0.0, 0.0, 0.0, 0.6875, 0.5625, 0.0, 0.0, 0.0,
     0.0, 0.0, 0.0625, 1.0, 0.25, 0.0, 0.0, 0.0,";
+
+/// More images, a 2 and a 6, which the programs of [`Emulation`](super::Emulation) classify beside [`IMAGE`].
+const MORE_IMAGES: [&str; 2] = [
+    "\
+    0.0, 0.0625, 0.9375, 0.9375, 0.125, 0.0, 0.0, 0.0,
+    0.0, 0.4375, 0.875, 0.8125, 0.5625, 0.0, 0.0, 0.0,
+    0.0, 0.5625, 0.5625, 0.375, 0.8125, 0.0, 0.0, 0.0,
+    0.0, 0.0625, 0.0, 0.5, 0.75, 0.0, 0.0, 0.0,
+    0.0, 0.0, 0.0, 0.5, 0.75, 0.0, 0.0, 0.0,
+    0.0, 0.0, 0.0, 0.6875, 0.375, 0.0, 0.0, 0.0,
+    0.0, 0.0, 0.4375, 1.0, 1.0, 1.0, 0.4375, 0.0,
+    0.0, 0.0, 1.0, 0.9375, 0.75, 0.75, 0.1875, 0.0,",
+    "\
+    0.0, 0.0, 0.25, 0.875, 0.375, 0.0, 0.0, 0.0,
+    0.0, 0.0, 0.625, 0.9375, 0.125, 0.0, 0.0, 0.0,
+    0.0, 0.0, 1.0, 0.6875, 0.0, 0.0, 0.0, 0.0,
+    0.0, 0.0, 0.8125, 0.6875, 0.0, 0.0, 0.0, 0.0,
+    0.0, 0.1875, 1.0, 0.75, 0.5, 0.1875, 0.0, 0.0,
+    0.0, 0.125, 1.0, 0.875, 0.5, 0.75, 0.5625, 0.0,
+    0.0, 0.0, 1.0, 0.8125, 0.25, 0.75, 0.75, 0.0,
+    0.0, 0.0, 0.375, 0.9375, 1.0, 0.75, 0.0625, 0.0,",
+];
 
 /// The build script of a project that brings the runtime along, but for its end.
 const PACKS: &str = r#"//! Packs the network for the chip whenever its files change, by the program `pack`.
@@ -92,6 +114,10 @@ pub fn project(chip: &Chip, name: &str, crates: &Crates) -> Vec<File> {
         text(".gitignore", "/target\n".into()),
         text("README.md", readme(chip, name, crates)),
     ];
+    if let Some(emulation) = &chip.emulation {
+        files.push(text("src/chip.rs", emulation.chip.into()));
+        files.push(text("src/cycles.rs", emulation.cycles.into()));
+    }
     if let Some(sections) = chip.support.sections {
         files.push(text("memory.x", memory(chip, sections)));
     }
@@ -107,8 +133,14 @@ fn manifest(chip: &Chip, name: &str, crates: &Crates) -> String {
     let log = chip.is_logged().then_some(&"defmt");
     let features: Vec<&str> = chip.features.iter().chain(log).copied().collect();
     let [exclude, arenite, packs] = dependencies(crates, &features);
+    let own = match chip.emulation {
+        Some(_) => {
+            "[features]\n# For qemu, which lacks some of the chip: see README.md.\nemulated = [\"dep:semihosting\"]\n\n"
+        }
+        None => "",
+    };
     format!(
-        "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n{exclude}\n{arenite}{}\n\n{packs}\
+        "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n{exclude}\n{own}{arenite}{}\n\n{packs}\
          [[bin]]\nname = {name:?}\npath = \"src/main.rs\"\ntest = false\nbench = false\n\n\
          # The runtime's loops for speed, everything else for size.\n[profile.release]\npanic = \"abort\"\nopt-level = \"s\"\nlto = \"fat\"\n\
          codegen-units = 1\ndebug = true\n\n[profile.release.package.arenite]\nopt-level = 2\n\n[profile.dev]\npanic = \"abort\"\nopt-level = 1\n",
@@ -155,8 +187,24 @@ fn config(chip: &Chip) -> String {
         let _ = writeln!(flags, "    \"-C\", \"link-arg={argument}\",");
     }
     format!(
-        "[build]\ntarget = {triple:?}\n\n[target.{triple}]\nrunner = {runner:?}\nrustflags = [\n{flags}]\n\n[env]\nDEFMT_LOG = \"info\"\n",
+        "{alias}[build]\ntarget = {triple:?}\n\n[target.{triple}]\nrunner = {runner:?}\nrustflags = [\n{flags}]\n\n[env]\nDEFMT_LOG = \"info\"\n",
+        alias = emulate(chip),
         triple = chip.triple
+    )
+}
+
+/// The command `cargo emulate` of a project whose chip qemu emulates.
+fn emulate(chip: &Chip) -> String {
+    let Some(emulation) = &chip.emulation else {
+        return String::new();
+    };
+    let runner = format!(
+        "target.{}.runner = 'qemu-system-arm -M {} -icount shift={},sleep=off -display none -monitor none -serial stdio \
+         -semihosting-config enable=on,target=native -kernel'",
+        chip.triple, emulation.machine, emulation.icount_shift
+    );
+    format!(
+        "[alias]\n# In qemu, with its UART on standard output.\nemulate = [\"run\", \"--release\", \"--features\", \"emulated\", \"--config\", {runner:?}]\n\n"
     )
 }
 
@@ -203,6 +251,13 @@ fn memory(chip: &Chip, sections: &str) -> String {
 }
 
 fn main(chip: &Chip) -> String {
+    if chip.emulation.is_some() {
+        let images = [IMAGE].into_iter().chain(MORE_IMAGES);
+        let images: Vec<String> = images.map(|image| format!("[\n    {image}\n]")).collect();
+        return include_str!("program/main.rs")
+            .replace("the CORE", &format!("the {}", chip.core))
+            .replace("IMAGES_OF_DIGITS", &images.join(", "));
+    }
     let support = &chip.support;
     let heads: Vec<&str> = [chip.log(), support.head]
         .into_iter()
@@ -233,12 +288,41 @@ fn main(chip: &Chip) -> String {
     )
 }
 
+/// The command of the README for qemu, and what ran where.
+fn emulation(chip: &Chip) -> [String; 2] {
+    let (Some(emulation), Some(rate)) = (&chip.emulation, chip.cycles_per_instruction()) else {
+        return [String::new(), String::new()];
+    };
+    let Emulation {
+        machine,
+        uart,
+        counter,
+        lacks,
+        ..
+    } = emulation;
+    [
+        "    cargo emulate                  # in qemu: wants qemu-system-arm\n".to_owned(),
+        format!(
+            "The program classifies three digits and prints each over {uart}, 115,200 baud, with the cycles that {counter} counted.\n\n\
+             It ran in qemu 7.2, as the machine `{machine}`. It did not run on silicon.\nThe machine lacks {lacks}.\n\n\
+             The feature `emulated`, which `cargo emulate` sets, leaves out what the machine cannot do, and ends qemu: with an error where the program\n\
+             panics. One emulated instruction counts as {rate:.3} cycles, so that figures in qemu are instructions and say nothing of time.\n\n"
+        ),
+    ]
+}
+
 fn readme(chip: &Chip, name: &str, crates: &Crates) -> String {
     let flash = match (chip.probe, &chip.support.runner) {
         (Some(_), _) => format!(
-            "    cargo run --release            # flashes and shows the log; wants probe-rs: https://probe.rs\n    \
+            "    cargo run --release            # flashes{}; wants probe-rs: https://probe.rs\n    \
              arenite flash target/{}/release/{name} --chip {}\n",
-            chip.triple, chip.name
+            if chip.emulation.is_none() {
+                " and shows the log"
+            } else {
+                ""
+            },
+            chip.triple,
+            chip.name
         ),
         _ => "    cargo run --release            # in qemu\n".to_string(),
     };
@@ -249,8 +333,9 @@ fn readme(chip: &Chip, name: &str, crates: &Crates) -> String {
              `ARENITE_PACK` says.\n"
         ),
     };
+    let [emulate, emulated] = emulation(chip);
     format!(
-        "# {name}\n\nA network on the {} ({}).\n\n    rustup target add {}\n    cargo build --release\n{flash}\n\
+        "# {name}\n\nA network on the {} ({}).\n\n    rustup target add {}\n    cargo build --release\n{flash}{emulate}\n{emulated}\
          `net/` holds the network, `build.rs` packs it: put your own there (`.tflite`, `.onnx` or a trace), and its name into `build.rs`.\n{brought}",
         chip.name, chip.core, chip.triple
     )

@@ -1,75 +1,8 @@
-//! The chips, each described once: what a project, a probe and `arenite size` need to know of it.
+//! The chips, each described once.
 
-use crate::board::{AddressRange, BOARDS, Board};
-
-/// A chip, or an emulated board.
-#[derive(Debug, Clone)]
-pub struct Chip {
-    /// Name as users write it.
-    pub name: &'static str,
-    /// The core, for people.
-    pub core: &'static str,
-    /// Rust target triple.
-    pub triple: &'static str,
-    /// Features of the runtime.
-    pub features: &'static [&'static str],
-    /// `pack --target`.
-    pub target: &'static str,
-    /// The highest clock, in MHz; none of an emulated board.
-    pub mhz: Option<u32>,
-    /// Flash, or what the usual board of the chip has.
-    pub flash: AddressRange,
-    /// The largest RAM in one piece.
-    pub ram: AddressRange,
-    /// Where clock and memories are from.
-    pub source: &'static str,
-    /// Name of the chip in probe-rs; none of an emulated board.
-    pub probe: Option<&'static str>,
-    /// Crates and text that a program for it starts with.
-    pub support: Support,
-}
-
-/// Crates and text that a program for a chip starts with.
-#[derive(Debug, Clone)]
-pub struct Support {
-    /// Lines of `[dependencies]` beside `arenite`.
-    pub dependencies: &'static str,
-    /// Lines at the head of `main.rs`.
-    pub head: &'static str,
-    /// The attribute of `main`.
-    pub entry: &'static str,
-    /// The first lines of `main`.
-    pub start: &'static str,
-    /// The macro that prints.
-    pub print: &'static str,
-    /// The last line of `main`.
-    pub end: &'static str,
-    /// Sections of `memory.x` behind the memories; `None` where the HAL brings its own.
-    pub sections: Option<&'static str>,
-    /// Arguments of the linker.
-    pub link: &'static [&'static str],
-    /// Program that `cargo run` starts.
-    pub runner: Runner,
-}
-
-/// Program that `cargo run` starts.
-#[derive(Debug, Clone)]
-pub enum Runner {
-    /// probe-rs, by the chip's name there.
-    Probe,
-    /// qemu, with these arguments.
-    Qemu(&'static Board),
-}
-
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
-
-const fn memory(start: u64, size: u64) -> AddressRange {
-    AddressRange { start, size }
-}
-
-const RTT: &str = "use {defmt_rtt as _, panic_probe as _};";
-const LINK: &[&str] = &["-Tlink.x", "-Tdefmt.x", "--nmagic"];
+use super::chip::{Chip, KIB, LINK, MIB, Runner, Support, memory};
+use super::emulated::EMULATED;
+use crate::board::{BOARDS, Board};
 
 /// A Cortex-M with a HAL of its own and the log over RTT.
 const fn cortex_m(dependencies: &'static str, head: &'static str, entry: &'static str) -> Support {
@@ -86,7 +19,7 @@ const fn cortex_m(dependencies: &'static str, head: &'static str, entry: &'stati
     }
 }
 
-/// Chips; the emulated boards of [`all`] come on top.
+/// Chips; those that qemu emulates and the emulated boards of [`all`] come on top.
 static CHIPS: [Chip; 6] = [
     Chip {
         name: "stm32f407vg",
@@ -107,6 +40,7 @@ static CHIPS: [Chip; 6] = [
             "use stm32f4xx_hal as _;",
             "cortex_m_rt::entry",
         ),
+        emulation: None,
     },
     Chip {
         name: "stm32h743zi",
@@ -127,6 +61,7 @@ static CHIPS: [Chip; 6] = [
             "use stm32h7xx_hal as _;",
             "cortex_m_rt::entry",
         ),
+        emulation: None,
     },
     Chip {
         name: "nrf52840",
@@ -146,6 +81,7 @@ static CHIPS: [Chip; 6] = [
             "use nrf52840_hal as _;",
             "cortex_m_rt::entry",
         ),
+        emulation: None,
     },
     Chip {
         name: "rp2040",
@@ -171,6 +107,7 @@ static CHIPS: [Chip; 6] = [
                 "rp2040_hal::entry",
             )
         },
+        emulation: None,
     },
     Chip {
         name: "rp2350",
@@ -197,6 +134,7 @@ static CHIPS: [Chip; 6] = [
                 "rp235x_hal::entry",
             )
         },
+        emulation: None,
     },
     Chip {
         name: "esp32c3",
@@ -225,6 +163,7 @@ static CHIPS: [Chip; 6] = [
             link: &["-Tlinkall.x"],
             runner: Runner::Probe,
         },
+        emulation: None,
     },
 ];
 
@@ -259,6 +198,7 @@ fn emulated(board: &'static Board) -> Option<Chip> {
             link: &["-Tlink.x", "--nmagic"],
             runner: Runner::Qemu(board),
         },
+        emulation: None,
     })
 }
 
@@ -271,6 +211,7 @@ pub(super) fn plain(name: &str) -> String {
 pub fn all() -> Vec<Chip> {
     CHIPS
         .iter()
+        .chain(&EMULATED)
         .cloned()
         .chain(BOARDS.iter().filter_map(emulated))
         .collect()
@@ -292,21 +233,6 @@ impl Chip {
             chips.iter().find(chip)
         };
         exact.or_else(part).cloned()
-    }
-
-    /// Whether its programs log over defmt.
-    pub fn is_logged(&self) -> bool {
-        self.support.print.starts_with("defmt")
-    }
-
-    /// Use of the log over RTT.
-    pub(super) fn log(&self) -> &'static str {
-        if self.is_logged() { RTT } else { "" }
-    }
-
-    /// Whether the core computes f32 itself.
-    pub fn has_fpu(&self) -> bool {
-        self.triple.ends_with("hf")
     }
 }
 

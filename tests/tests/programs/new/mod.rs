@@ -1,5 +1,6 @@
 //! Projects that users build with these tools: a package whose build script packs its network, and projects of `arenite new`.
 
+mod emulated;
 mod sizes;
 
 use std::fs;
@@ -40,9 +41,14 @@ fn cargo_with(folder: &Path, arguments: &[&str], environment: &[(&str, &Path)]) 
     cargo
         .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
         .envs(environment.iter().copied())
+        .env("CARGO_TARGET_DIR", root().join("target/new"))
         .args(arguments)
-        .args(["--release", "--color", "never", "--target-dir"]);
-    cargo.arg(root().join("target/new")).current_dir(folder);
+        .args(["--color", "never"])
+        .current_dir(folder);
+    // The others build nothing, or say so themselves.
+    if ["build", "run"].contains(&arguments[0]) {
+        cargo.arg("--release");
+    }
     cargo.output().expect("cargo starts")
 }
 
@@ -225,17 +231,25 @@ fn a_project_of_an_installed_tool_builds_and_runs() {
     good(&cargo_with(&project, &["build"], &[("PATH", Path::new(&path))]));
 }
 
-/// A project for a chip, checked with the crates of its HAL.
-fn checks(test: &str, chip: &Chip) {
+/// Whether the chip's standard library is installed; where not, the test is skipped for it.
+fn has_library(test: &str, chip: &Chip) -> bool {
     let libraries = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", chip.triple])
         .output();
     let there = libraries.is_ok_and(|output| Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir());
     if !there {
-        return skip(
+        skip(
             &format!("{test}: {}", chip.name),
             &format!("no standard library for {}", chip.triple),
         );
+    }
+    there
+}
+
+/// A project for a chip, checked with the crates of its HAL.
+fn checks(test: &str, chip: &Chip) {
+    if !has_library(test, chip) {
+        return;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let project_folder = folder.path().join(chip.name);
