@@ -35,30 +35,26 @@ const MOVES: &[&str] = &[
 ];
 
 /// The types of half precision that the network computes in: those of its inputs and outputs, and of constants that are operands of more than casts.
-pub(super) fn halves_of(model: &Model<'_>) -> Result<Vec<Elem>> {
+pub(super) fn halves_of(model: &Model<'_>) -> Vec<Elem> {
     let graph = &model.graph;
     let mut halves: Vec<Elem> = (graph.inputs.iter().chain(&graph.outputs))
         .map(|port| Elem(port.elem))
         .collect();
-    let (mut constants, mut operands, mut damaged) = (Vec::new(), HashSet::new(), None);
+    let (mut constants, mut operands) = (Vec::new(), HashSet::new());
     let mut visit = |node: &Node<'_>| {
         let computes = !MOVES.contains(&node.op) && !matches!(node.op, "Cast" | "CastLike");
         operands.extend(node.inputs.iter().filter(|_| computes).map(ToString::to_string));
-        if node.op == "Constant" {
-            match (node.tensor("value"), node.outputs.first()) {
-                (Ok(Some(tensor)), Some(output)) => constants.push((output.to_string(), Elem(tensor.elem))),
-                (Err(error), _) => damaged = Some(error),
-                _ => {}
-            }
+        // A value that cannot be read is reported with its node.
+        if node.op == "Constant"
+            && let (Ok(Some(tensor)), Some(output)) = (node.tensor("value"), node.outputs.first())
+        {
+            constants.push((output.to_string(), Elem(tensor.elem)));
         }
         for (_, inner) in &node.graphs {
             constants.extend(inner.initializers.iter().map(|t| (t.name.to_string(), Elem(t.elem))));
         }
     };
     graph.each_node(&mut visit);
-    if let Some(error) = damaged {
-        return Err(error);
-    }
     constants.extend(graph.initializers.iter().map(|t| (t.name.to_string(), Elem(t.elem))));
     halves.extend(
         constants
@@ -66,13 +62,13 @@ pub(super) fn halves_of(model: &Model<'_>) -> Result<Vec<Elem>> {
             .filter(|(name, _)| operands.contains(name))
             .map(|(_, elem)| *elem),
     );
-    Ok(HALVES.into_iter().filter(|half| halves.contains(half)).collect())
+    HALVES.into_iter().filter(|half| halves.contains(half)).collect()
 }
 
 impl<'a> Importer<'_, 'a> {
     /// Says in which types of half precision the network computes, which are f32 on the device.
-    pub(super) fn widen(&mut self) -> Result<()> {
-        self.halves = halves_of(self.model)?;
+    pub(super) fn widen(&mut self) {
+        self.halves = halves_of(self.model);
         for half in self.halves.clone() {
             let name = half.name();
             self.warn(format!(
@@ -80,7 +76,6 @@ impl<'a> Importer<'_, 'a> {
                  precision, and finite where {name} ends"
             ));
         }
-        Ok(())
     }
 
     /// The type of a tensor that is computed: half precision is f32 in a network that computes in it.
