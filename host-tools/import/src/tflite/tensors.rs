@@ -153,12 +153,6 @@ impl<'m, 'a> Importer<'m, 'a> {
             _ => DType::I32,
         };
         self.expect_type(bias, sums)?;
-        let info = self.info(bias);
-        if let Some(zero) = info.zero_point.iter().find(|&&zero| zero != 0) {
-            return Err(Error::input(format!("zero point {zero} of the bias `{}`", info.name))
-                .expected("0")
-                .help("convert the model again: a bias is in units of the products, from zero on"));
-        }
         let idle = self.idle_channels(w)?;
         let id = match self.constant(bias)? {
             Some(constant)
