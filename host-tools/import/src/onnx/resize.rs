@@ -203,6 +203,11 @@ impl<'a> Importer<'_, 'a> {
             exclude: view.flag("exclude_outside", false)?,
         };
         let y = self.resized(&x, &to, &factors, &sampling)?;
+        // Of integers the reals between them are cut off, as ONNX Runtime does.
+        let y = match self.elem(&x) {
+            elem if elem.is_float() => y,
+            elem => self.cast(&y, elem)?,
+        };
         self.bind(view, 0, y)
     }
 

@@ -65,6 +65,12 @@ impl<'a> Importer<'_, 'a> {
                 (None, "SAME_UPPER" | "SAME_LOWER") => Some(extent * step),
                 _ => None,
             };
+            // The lengths between two strides are those of one operand.
+            if wanted.is_some_and(|wanted| wanted - full >= step) {
+                let sizes = sizes.unwrap_or_default();
+                return Err(Error::input(format!("attribute `output_shape` is {sizes:?}"))
+                    .expected(format!("less than {} along spatial axis {axis}", full + step)));
+            }
             let (before, after) = match wanted {
                 Some(wanted) => {
                     let total = (full - wanted).max(0);

@@ -2,7 +2,7 @@
 
 use arenite_host::import::ImportOptions;
 
-use super::onnx_file::{File, float, floats, imported, initializer, int, longs, value};
+use super::onnx_file::{File, computed, float, floats, imported, initializer, int, longs, text, value};
 
 const FLOAT: i64 = 1;
 const INT8: i64 = 3;
@@ -172,4 +172,27 @@ fn types_that_are_narrowed_or_widened_are_taken() {
     for file in [quantised, largest, compared, half, indices, cast, whole] {
         read(&file).expect("it is taken");
     }
+}
+
+/// Integers stay integers, the reals between them cut off as ONNX Runtime does.
+#[test]
+fn a_resize_of_integers_gives_integers() {
+    let resized = |elem: i64, mode: &str, x: &[u8]| {
+        let file = File::default()
+            .input(&value("x", elem, &[1, 1, 1, 3]))
+            .output(&value("y", elem, &[1, 1, 1, 5]))
+            .holding(&longs("z", &[1, 1, 1, 5]));
+        let modes = [
+            text("mode", mode),
+            text("coordinate_transformation_mode", "align_corners"),
+        ];
+        computed(&file.node("Resize", &["x", "", "", "z"], "y", &modes).bytes(18), x)
+    };
+    let signed = |bytes: Vec<u8>| bytes.into_iter().map(|byte| byte as i8).collect::<Vec<i8>>();
+    let found = resized(INT8, "linear", &[-3i8 as u8, 2, 9]).map(signed);
+    assert_eq!(found, Ok(vec![-3, 0, 2, 5, 9]));
+    let found = resized(INT8, "nearest", &[-3i8 as u8, 2, 9]).map(signed);
+    assert_eq!(found, Ok(vec![-3, -3, 2, 2, 9]));
+    let found = resized(2, "linear", &[250, 3, 0]);
+    assert_eq!(found, Ok(vec![250, 126, 3, 1, 0]));
 }
