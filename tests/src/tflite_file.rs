@@ -174,6 +174,12 @@ impl TfliteFile {
         ]);
     }
 
+    /// Tensors between the sums of the operator that was added last.
+    pub fn intermediates(&mut self, tensors: &[i32]) {
+        let operator = self.last().operators.last_mut().expect("an operator");
+        operator.push((8, ints(tensors)));
+    }
+
     /// The inputs and outputs of the subgraph.
     pub fn ends(&mut self, inputs: &[i32], outputs: &[i32]) {
         self.last().ends = [inputs.to_vec(), outputs.to_vec()];

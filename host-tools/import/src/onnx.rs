@@ -1,10 +1,11 @@
 //! ONNX files (`.onnx`), operator sets 7 and newer.
 //!
 //! ```text
-//! wire: protocol buffers   proto: what is read of onnx.proto   external: data in other files   elem, array: types and known values
+//! wire: protocol buffers   proto, attributes: what is read of onnx.proto   external: data in other files   elem, array: types and known values
 //! draft: a network of another format, written with ONNX's operators
-//! importer: the import under way   branches: its nodes, and those of branches   inputs: its inputs   calc, fold: computations, now or at run time
-//! rows: one row an operator, with its translation (elementwise, integers, constants, movement, gather, scatters, padding, windows, pools, products,
+//! importer, view: the import and the node under way   branches: its nodes, and those of branches   inputs: its inputs   declared: types and shapes that the
+//!   file states   calc, fold: computations, now or at run time
+//! rows: one row an operator, with its translation (elementwise, integers, constants, movement, gather, scatters, padding, windows, transposed, pools, products,
 //!   attention, classic, norms, recurrent, quantised, resize: parts of it)   precision: half precision   report: what is refused
 //! ```
 //!
@@ -14,12 +15,14 @@
 
 mod array;
 mod attention;
+mod attributes;
 mod branches;
 mod calc;
 mod classic;
 mod constants;
 mod contrib;
 mod cut;
+mod declared;
 mod draft;
 mod elem;
 mod elementwise;
@@ -45,6 +48,8 @@ mod report;
 mod resize;
 mod rows;
 mod scatters;
+mod transposed;
+mod view;
 mod windows;
 mod wire;
 
@@ -152,6 +157,7 @@ fn part<'a>(
     read: &dyn Fn() -> Result<Model<'a>>,
 ) -> Result<(Model<'a>, Vec<String>)> {
     let mut model = read()?;
+    declared::agree(&model.graph)?;
     let unstated = cut::unstated(&model, options)?;
     let mut beginnings = HashMap::new();
     if !unstated.is_empty() {

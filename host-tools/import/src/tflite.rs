@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! flatbuffer, flexbuffer: checked access   schema: structs   importer: the import under way   scope: of which subgraph
-//! tensors: shapes, quantisation   fold: shape arithmetic
+//! tensors: shapes, quantisation   fold: shape arithmetic   stated: options that repeat numbers and types of tensors
 //! rows: one row an operator, its types and its translation   ops: how it is applied (products, movement, rearrange, repeat, logic, sums,
 //! compound, recurrent, signal: translations)
 //! widen: float16 and hybrid weights   legacy, legacy_real: uint8   state: variables and the initialising subgraph   control: IF and WHILE
@@ -43,6 +43,7 @@ mod signal;
 mod signature;
 mod sparse;
 mod state;
+mod stated;
 mod stored;
 mod sums;
 mod tensors;

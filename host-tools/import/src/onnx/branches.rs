@@ -85,6 +85,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         if node.source.is_some() && node.domain == OWN {
             return self.own(view).map_err(Some);
         }
+        node.each_attribute_once().map_err(Some)?;
         let (rows, remedy) = match node.domain {
             "" | "ai.onnx" => (rows::ROWS, rows::remedy(node.op)),
             contrib::DOMAIN => (contrib::ROWS, contrib::REMEDY),

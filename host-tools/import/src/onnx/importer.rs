@@ -6,14 +6,14 @@ use std::rc::Rc;
 use super::array::Array;
 use super::elem::Elem;
 use super::external::Folder;
-use super::proto::{self, Model, Node};
+use super::proto::{self, Model};
 use super::report::Findings;
+pub(super) use super::view::View;
 use crate::build::elements;
 use crate::error::{Error, Result};
 use crate::fold_budget::FoldBudget;
 use crate::graph::facts::IMPLIED;
 use crate::graph::infer::{infer, infer_dtype};
-use crate::graph::numbers::Range;
 use crate::graph::{self, DType, Graph, Op, Origin, Role, Tensor, TensorId, TensorKind};
 
 /// Value of the file: known, or a tensor of the graph.
@@ -46,6 +46,8 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) stated: HashMap<&'a str, Vec<usize>>,
     /// The same, of which some extents may be open.
     pub(super) declared: HashMap<&'a str, Vec<Option<usize>>>,
+    /// Types that the file states of results.
+    pub(super) declared_types: HashMap<&'a str, Elem>,
     names: HashSet<String>,
     node_names: HashSet<String>,
     /// Constants in the graph, by the address of the array that they hold, which is kept alive.
@@ -75,84 +77,6 @@ struct Scope {
     counted: bool,
 }
 
-/// A node under translation.
-#[derive(Clone, Copy)]
-pub(super) struct View<'m, 'a> {
-    pub(super) index: usize,
-    pub(super) node: &'m Node<'a>,
-    /// The version of the operator set.
-    pub(super) opset: i64,
-}
-
-impl<'a> View<'_, 'a> {
-    /// The name of operand `position`.
-    pub(super) fn input(&self, position: usize) -> Result<&'a str> {
-        self.optional(position)
-            .ok_or_else(|| Error::input(format!("operand {position} is missing")))
-    }
-
-    pub(super) fn optional(&self, position: usize) -> Option<&'a str> {
-        self.node.inputs.get(position).copied().filter(|name| !name.is_empty())
-    }
-
-    /// The name of result `position`, where it is wanted.
-    pub(super) fn output(&self, position: usize) -> Option<&'a str> {
-        self.node.outputs.get(position).copied().filter(|name| !name.is_empty())
-    }
-
-    pub(super) fn int(&self, name: &str, default: i64) -> Result<i64> {
-        Ok(self.node.int(name)?.unwrap_or(default))
-    }
-
-    pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool> {
-        Ok(self.int(name, i64::from(default))? != 0)
-    }
-
-    /// A real attribute, which is finite.
-    pub(super) fn float(&self, name: &str, default: f32) -> Result<f32> {
-        self.number(name, default, Range::Finite)
-    }
-
-    /// Returns the constant added to a variance before its root.
-    pub(super) fn epsilon(&self) -> Result<f32> {
-        self.number("epsilon", 1e-5, Range::NotNegative)
-    }
-
-    /// A real attribute of this range.
-    pub(super) fn number(&self, name: &str, default: f32, range: Range) -> Result<f32> {
-        range.check(
-            &format!("attribute `{name}`"),
-            self.node.float(name)?.unwrap_or(default),
-        )
-    }
-
-    /// A list of real attributes, which are finite.
-    pub(super) fn floats(&self, name: &str) -> Result<Option<Vec<f32>>> {
-        let values = self.node.floats(name)?;
-        let mut each = values.iter().flatten();
-        each.try_for_each(|&value| {
-            Range::Finite
-                .check(&format!("a number of attribute `{name}`"), value)
-                .map(drop)
-        })?;
-        Ok(values)
-    }
-
-    pub(super) fn text(&self, name: &str, default: &'static str) -> Result<&'a str> {
-        Ok(self.node.text(name)?.unwrap_or(default))
-    }
-
-    pub(super) fn place(&self) -> String {
-        let output = self.node.outputs.iter().find(|name| !name.is_empty());
-        format!(
-            "node {} ({}) that writes `{}`",
-            self.node.place(self.index),
-            self.node.called(),
-            output.unwrap_or(&"")
-        )
-    }
-}
-
 impl<'m, 'a> Importer<'m, 'a> {
     pub(super) fn new(model: &'m Model<'a>, folder: &'m Folder<'m>, bytes: usize) -> Self {
         Self {
@@ -166,6 +90,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             halves: Vec::new(),
             stated: HashMap::new(),
             declared: HashMap::new(),
+            declared_types: HashMap::new(),
             names: HashSet::new(),
             node_names: HashSet::new(),
             constants: HashMap::new(),
@@ -439,6 +364,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         let shape = self.shape(&value);
         self.as_declared(Some(view), name, &shape)?;
         let value = self.in_own_precision(view, name, value)?;
+        self.has_declared_type(name, self.elem(&value))?;
         let value = match value {
             Value::Array(_) => value,
             Value::Tensor(id) => Value::Tensor(self.named(id, name)?),

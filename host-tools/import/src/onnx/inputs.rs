@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::array::Array;
+use super::declared::shown;
 use super::elem::Elem;
-use super::importer::{Importer, Value, View};
+use super::importer::{Importer, Value};
 use super::proto::{Extent, Graph, Model, ValueInfo};
 use crate::assume::Assumptions;
 use crate::borders::{self, unknown};
@@ -37,7 +38,7 @@ impl<'a> Importer<'_, 'a> {
     pub(super) fn inputs(&mut self, options: &ImportOptions, assumptions: &mut Assumptions<'_>) -> Result<()> {
         let graph = &self.model.graph;
         self.hold(graph)?;
-        self.widen()?;
+        self.widen();
         // Old files list their initializers as inputs as well.
         let inputs: Vec<&ValueInfo<'a>> = graph
             .inputs
@@ -87,25 +88,10 @@ impl<'a> Importer<'_, 'a> {
         if scalars == index && batch.asked.is_some_and(|batch| batch != 1) {
             return Err(Error::unsupported("--batch of a network whose input is a scalar"));
         }
-        // At another batch than the file's the shapes that it states are those of another network.
-        if batch.asked.is_some() && batch.stated.is_some() && batch.asked != batch.stated {
-            return Ok(());
-        }
-        for info in graph.values.iter().chain(&graph.outputs) {
-            let Some(shape) = &info.shape else { continue };
-            let known = |extent: &Extent<'_>| match *extent {
-                Extent::Known(n) => usize::try_from(n).ok().filter(|&n| n > 0),
-                _ => None,
-            };
-            self.declared.insert(info.name, shape.iter().map(known).collect());
-            let known = shape.iter().map(|extent| match *extent {
-                Extent::Named(name) => named.get(name).copied(),
-                ref extent => known(extent),
-            });
-            if let Some(shape) = known.collect::<Option<Vec<usize>>>() {
-                self.stated.insert(info.name, shape);
-            }
-        }
+        self.declare(
+            &named,
+            batch.asked.is_some() && batch.stated.is_some() && batch.asked != batch.stated,
+        );
         Ok(())
     }
 
@@ -128,54 +114,6 @@ impl<'a> Importer<'_, 'a> {
         self.values.insert(input.name, Some(Value::Array(array.into())));
         Ok(())
     }
-
-    /// Refuses a value that has another shape than the file states of it. Extents that are only named, or left open, are those of the value. ONNX's own shape
-    /// inference rounds some lengths otherwise than ONNX Runtime computes them: from such a node on nothing that the file states of shapes is believed.
-    pub(super) fn as_declared(&mut self, view: Option<View<'_, 'a>>, name: &str, shape: &[usize]) -> Result<()> {
-        let Some(declared) = self.declared.get(name) else {
-            return Ok(());
-        };
-        // The shape stated of an If's result may be that of the other branch.
-        if view.is_some_and(|view| view.node.op == "If") {
-            return Ok(());
-        }
-        let agree = |(stated, found): (&Option<usize>, &usize)| stated.is_none_or(|stated| stated == *found);
-        // A list of open extents states nothing, and a scalar is one element.
-        let nothing = !declared.is_empty() && declared.iter().all(Option::is_none);
-        let scalar = declared.is_empty() && shape.iter().product::<usize>() == 1;
-        if nothing || scalar || (declared.len() == shape.len() && declared.iter().zip(shape).all(agree)) {
-            return Ok(());
-        }
-        let near = |(stated, found): (&Option<usize>, &usize)| stated.is_none_or(|stated| stated.abs_diff(*found) <= 1);
-        if declared.len() == shape.len()
-            && declared.iter().zip(shape).all(near)
-            && view.map_or(Ok(false), rounds_lengths)?
-        {
-            self.declared.clear();
-            self.warn(format!(
-                "the shape that the file states of `{name}` is a row or column off, as ONNX's shape inference rounds: the shapes that it states from there on \
-                 are not compared"
-            ));
-            return Ok(());
-        }
-        let open = || "?".to_string();
-        let shown: Vec<String> = declared
-            .iter()
-            .map(|n| n.map_or_else(open, |n| n.to_string()))
-            .collect();
-        Err(Error::input(format!("the file states the shape [{}] of `{name}`", shown.join(", ")))
-            .expected(format!("{shape:?}, which follows from its operands"))
-            .help("export the model again, or run onnx.shape_inference with strict_mode: a wrong value_info misleads every tool"))
-    }
-}
-
-/// Whether the lengths of a node's result are rounded.
-fn rounds_lengths(view: View<'_, '_>) -> Result<bool> {
-    Ok(match view.node.op {
-        "MaxPool" | "AveragePool" | "LpPool" => view.int("ceil_mode", 0)? != 0,
-        "Resize" | "Upsample" => true,
-        _ => false,
-    })
 }
 
 /// Known facts about the batch.
@@ -262,7 +200,7 @@ fn extents<'a>(
                 match assumptions.given::<usize>(&key, input.name)? {
                     Some(value) if value > 0 => value,
                     _ => {
-                        let shown: Vec<String> = stated.iter().map(show).collect();
+                        let shown: Vec<String> = stated.iter().map(shown).collect();
                         return Err(Error::unsupported(format!(
                             "dynamic shape: axis {axis} of [{}] is not stated",
                             shown.join(", ")
@@ -278,12 +216,4 @@ fn extents<'a>(
         shape.push(value);
     }
     Ok(shape)
-}
-
-fn show(extent: &Extent<'_>) -> String {
-    match extent {
-        Extent::Known(n) if *n > 0 => n.to_string(),
-        Extent::Named(name) if !name.is_empty() => (*name).to_string(),
-        _ => "?".to_string(),
-    }
 }

@@ -8,6 +8,9 @@ use crate::build::resolve;
 use crate::error::{Error, Result};
 use crate::graph::BinaryOp;
 
+/// Orders of the channels in the blocks of DepthToSpace and SpaceToDepth.
+const MODES: [&str; 2] = ["DCR", "CRD"];
+
 /// An axis that may be counted from the end.
 pub(super) fn axis_of(axis: i64, rank: usize) -> Result<usize> {
     let from_front = if axis < 0 {
@@ -19,6 +22,15 @@ pub(super) fn axis_of(axis: i64, rank: usize) -> Result<usize> {
         .ok()
         .filter(|&a| a < rank)
         .ok_or_else(|| Error::input(format!("axis {axis} of {rank} axes")))
+}
+
+/// Refuses axes that are named twice.
+pub(super) fn each_once(axes: &[usize]) -> Result<()> {
+    let twice = |(at, axis): &(usize, &usize)| axes[..*at].contains(*axis);
+    match axes.iter().enumerate().find(twice) {
+        Some((_, axis)) => Err(Error::input(format!("axis {axis} is named twice")).expected("each axis once")),
+        None => Ok(()),
+    }
 }
 
 /// The extents that an operand states, all above zero.
@@ -37,7 +49,7 @@ impl<'a> Importer<'_, 'a> {
         let shape = match self.operand(view, 1)? {
             Value::Array(target) => {
                 let mut target = target.whole("new extents")?;
-                if view.int("allowzero", 0)? == 0 {
+                if !view.flag("allowzero", false)? {
                     for (axis, extent) in target.iter_mut().enumerate().filter(|(_, n)| **n == 0) {
                         let kept = from
                             .get(axis)
@@ -159,6 +171,9 @@ impl<'a> Importer<'_, 'a> {
         let rank = self.shape(&x).len();
         let perm = match view.node.ints("perm")? {
             None => (0..rank).rev().collect(),
+            Some(perm) if perm.iter().any(|&axis| axis < 0) => {
+                return Err(Error::input(format!("attribute `perm` is {perm:?}")).expected("axes from 0 on"));
+            }
             Some(perm) => perm.iter().map(|&a| axis_of(a, rank)).collect::<Result<Vec<_>>>()?,
         };
         let y = self.transpose(&x, &perm)?;
@@ -179,6 +194,10 @@ impl<'a> Importer<'_, 'a> {
         let shape = self.shape(&x);
         let axis = axis_of(view.int("axis", 0)?, shape.len())?;
         let (count, extent) = (view.node.outputs.len(), shape[axis]);
+        if let Some(stated) = view.node.int("num_outputs")?.filter(|&stated| stated != count as i64) {
+            return Err(Error::input(format!("attribute `num_outputs` is {stated}"))
+                .expected(format!("{count}, the number of its results")));
+        }
         let parts = match self.integers(view, 1, "split", "extents of the parts")? {
             Some(parts) => extents(&parts, "extents of the parts")?,
             None => {
@@ -219,8 +238,9 @@ impl<'a> Importer<'_, 'a> {
             )));
         }
         let (mut begin, mut stride, mut kept) = (vec![0; shape.len()], vec![1isize; shape.len()], shape.clone());
+        let axes: Vec<usize> = axes.iter().map(|&a| axis_of(a, shape.len())).collect::<Result<_>>()?;
+        each_once(&axes)?;
         for (at, &axis) in axes.iter().enumerate() {
-            let axis = axis_of(axis, shape.len())?;
             let (extent, step) = (shape[axis] as i64, steps[at]);
             let counted = |index: i64| if index < 0 { index.saturating_add(extent) } else { index };
             if extent == 0 {
@@ -328,7 +348,7 @@ impl<'a> Importer<'_, 'a> {
             return Err(Error::input(format!("{c} channels in blocks of {block} x {block}")));
         }
         let depth = c / (block * block);
-        let (split, perm) = match view.text("mode", "DCR")? {
+        let (split, perm) = match view.word("mode", &MODES)? {
             "CRD" => ([n, depth, block, block, h, w], [0, 1, 4, 2, 5, 3]),
             _ => ([n, block, block, depth, h, w], [0, 3, 4, 1, 5, 2]),
         };
@@ -351,7 +371,7 @@ impl<'a> Importer<'_, 'a> {
             )));
         }
         let x = self.reshape(&x, &[n, c, h / block, block, w / block, block])?;
-        let perm = match view.text("mode", "DCR")? {
+        let perm = match view.word("mode", &MODES)? {
             "CRD" => [0, 1, 3, 5, 2, 4],
             _ => [0, 3, 5, 1, 2, 4],
         };

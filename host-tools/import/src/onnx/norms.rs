@@ -1,5 +1,6 @@
 //! Normalisations, softmax and reductions.
 
+use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use super::movement::axis_of;
 use crate::error::{Error, Result};
@@ -10,6 +11,16 @@ use arenite::ops::pointwise::{Function, UnaryOp};
 
 /// Most factors of a product over axes.
 const MOST_FACTORS: usize = 256;
+
+/// Refuses a precision of the mean that is no float type: it is f32 on the device.
+fn stash_type(view: View<'_, '_>) -> Result<()> {
+    let elem = Elem(view.int("stash_type", Elem::FLOAT.number())?);
+    if elem.is_float() {
+        return Ok(());
+    }
+    Err(Error::input(format!("attribute `stash_type` is {}", elem.number()))
+        .expected("1 (float), 10 (float16), 11 (double) or 16 (bfloat16)"))
+}
 
 const SQRT: UnaryKind = UnaryKind::Function(Function::Basic(UnaryOp::Sqrt));
 
@@ -69,6 +80,7 @@ impl<'a> Importer<'_, 'a> {
     }
 
     pub(super) fn layer_norm(&mut self, view: View<'_, 'a>) -> Result<()> {
+        stash_type(view)?;
         let (x, scale, bias) = (self.operand(view, 0)?, self.operand(view, 1)?, self.optional(view, 2)?);
         let rank = self.shape(&x).len();
         let axes: Vec<usize> = (axis_of(view.int("axis", -1)?, rank)?..rank).collect();
@@ -89,6 +101,7 @@ impl<'a> Importer<'_, 'a> {
     }
 
     pub(super) fn rms_norm(&mut self, view: View<'_, 'a>) -> Result<()> {
+        stash_type(view)?;
         let (x, scale) = (self.operand(view, 0)?, self.operand(view, 1)?);
         let rank = self.shape(&x).len();
         let axes: Vec<usize> = (axis_of(view.int("axis", -1)?, rank)?..rank).collect();
@@ -111,6 +124,7 @@ impl<'a> Importer<'_, 'a> {
     }
 
     pub(super) fn group_norm(&mut self, view: View<'_, 'a>) -> Result<()> {
+        stash_type(view)?;
         let (x, scale, bias) = (self.operand(view, 0)?, self.operand(view, 1)?, self.operand(view, 2)?);
         let shape = self.shape(&x);
         let groups = usize::try_from(view.int("num_groups", 0)?).unwrap_or(0);
@@ -171,8 +185,8 @@ impl<'a> Importer<'_, 'a> {
             axis: 1,
             radius: (size / 2) as usize,
             bias: view.float("bias", 1.0)?,
-            alpha: view.float("alpha", 1e-4)? / size as f32,
-            beta: view.float("beta", 0.75)?,
+            alpha: view.number("alpha", 1e-4, Range::Positive)? / size as f32,
+            beta: view.number("beta", 0.75, Range::Positive)?,
         };
         let x = self.real(&x)?;
         let y = self.emit(op, &[x])?;

@@ -13,6 +13,8 @@ impl<'a> Importer<'_, 'a> {
             return Err(Error::unsupported("element type int64 of the indices of a pooling")
                 .help("end the network before them, or leave that result out"));
         }
+        // The order of the indices, which nobody reads.
+        view.flag("storage_order", false)?;
         let x = self.operand(view, 0)?;
         if let Value::Tensor(id) = &x
             && let Some(quant) = self.out.tensor(*id).quant.clone()
@@ -47,6 +49,16 @@ impl<'a> Importer<'_, 'a> {
             return Err(Error::input("no kernel_shape"));
         }
         let windows = windows(view, &shape[2..], &[])?;
+        // Some windows would see padding alone.
+        for (axis, &(before, after)) in windows.pads.iter().enumerate() {
+            let span = (windows.kernel[axis] - 1) * windows.dilation[axis] + 1;
+            if before.max(after) >= span as i64 {
+                return Err(
+                    Error::input(format!("paddings {before} and {after} of a window of {span}"))
+                        .expected("paddings that are smaller than the window"),
+                );
+            }
+        }
         let include = view.flag("count_include_pad", false)?;
         self.pooled(x, &windows, max, include)
     }

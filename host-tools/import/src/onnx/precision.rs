@@ -36,9 +36,9 @@ const MOVES: &[&str] = &[
 
 /// The types of half precision that the network computes in: those of its inputs, of outputs that it does not only cast, and of constants that are operands of
 /// more than casts.
-pub(super) fn halves_of(model: &Model<'_>) -> Result<Vec<Elem>> {
+pub(super) fn halves_of(model: &Model<'_>) -> Vec<Elem> {
     let graph = &model.graph;
-    let (mut constants, mut operands, mut damaged) = (Vec::new(), HashSet::new(), None);
+    let (mut constants, mut operands) = (Vec::new(), HashSet::new());
     // Results of casts, as such or moved.
     let mut cast = HashSet::new();
     let mut visit = |node: &Node<'_>| {
@@ -48,21 +48,17 @@ pub(super) fn halves_of(model: &Model<'_>) -> Result<Vec<Elem>> {
         if casts || moves && node.inputs.iter().any(|input| cast.contains(*input)) {
             cast.extend(node.outputs.iter().map(ToString::to_string));
         }
-        if node.op == "Constant" {
-            match (node.tensor("value"), node.outputs.first()) {
-                (Ok(Some(tensor)), Some(output)) => constants.push((output.to_string(), Elem(tensor.elem))),
-                (Err(error), _) => damaged = Some(error),
-                _ => {}
-            }
+        // A value that cannot be read is reported with its node.
+        if node.op == "Constant"
+            && let (Ok(Some(tensor)), Some(output)) = (node.tensor("value"), node.outputs.first())
+        {
+            constants.push((output.to_string(), Elem(tensor.elem)));
         }
         for (_, inner) in &node.graphs {
             constants.extend(inner.initializers.iter().map(|t| (t.name.to_string(), Elem(t.elem))));
         }
     };
     graph.each_node(&mut visit);
-    if let Some(error) = damaged {
-        return Err(error);
-    }
     constants.extend(graph.initializers.iter().map(|t| (t.name.to_string(), Elem(t.elem))));
     let outputs = graph.outputs.iter().filter(|output| !cast.contains(output.name));
     let mut halves: Vec<Elem> = graph.inputs.iter().chain(outputs).map(|port| Elem(port.elem)).collect();
@@ -72,13 +68,13 @@ pub(super) fn halves_of(model: &Model<'_>) -> Result<Vec<Elem>> {
             .filter(|(name, _)| operands.contains(name))
             .map(|(_, elem)| *elem),
     );
-    Ok(HALVES.into_iter().filter(|half| halves.contains(half)).collect())
+    HALVES.into_iter().filter(|half| halves.contains(half)).collect()
 }
 
 impl<'a> Importer<'_, 'a> {
     /// Says in which types of half precision the network computes, which are f32 on the device.
-    pub(super) fn widen(&mut self) -> Result<()> {
-        self.halves = halves_of(self.model)?;
+    pub(super) fn widen(&mut self) {
+        self.halves = halves_of(self.model);
         for half in self.halves.clone() {
             let name = half.name();
             self.warn(format!(
@@ -86,7 +82,6 @@ impl<'a> Importer<'_, 'a> {
                  precision, and finite where {name} ends"
             ));
         }
-        Ok(())
     }
 
     /// The type of a tensor that is computed: half precision is f32 in a network that computes in it.

@@ -1,12 +1,12 @@
-//! The part of `onnx.proto` that an import reads, borrowed from the file. Attributes and values of tensors are read where they are needed.
+//! The part of `onnx.proto` that an import reads, borrowed from the file. Attributes (`attributes`) and values of tensors are read where they are needed.
 
+use super::attributes;
 use super::wire::{Budget, Field, Message};
 use crate::error::{Error, Result};
 use crate::graph::facts::IMPLIED;
 
-/// The largest rank, and the longest list in an attribute.
-const MOST_AXES: usize = 64;
-const MOST_IN_ATTRIBUTE: usize = 1 << 20;
+/// The largest rank.
+pub(super) const MOST_AXES: usize = 64;
 /// The domain of operators that ONNX has not, in networks that are made of another format: no file has it.
 pub(super) const OWN: &str = "arenite";
 /// Deepest nesting of the branches and bodies of control flow.
@@ -182,7 +182,7 @@ impl<'a> Node<'a> {
                 4 => node.op = field.text("operator")?,
                 5 => {
                     let content = field.bytes("attribute")?;
-                    let (name, graph) = attribute(content)?;
+                    let (name, graph) = attributes::name_and_graph(content)?;
                     node.attributes.push((name, content));
                     if let Some(graph) = graph {
                         node.graphs.push((name, Graph::read(graph, budget, depth + 1)?));
@@ -212,105 +212,6 @@ impl<'a> Node<'a> {
     pub(super) fn place(&self, index: usize) -> usize {
         self.source.map_or(index, |source| source.index)
     }
-
-    /// The one field `number` of the attribute `name`; the last where there are several.
-    fn field(&self, name: &str, number: u32) -> Result<Option<Field<'a>>> {
-        let Some((_, content)) = self.attributes.iter().find(|(n, _)| *n == name) else {
-            return Ok(None);
-        };
-        let mut found = None;
-        let mut message = Message::new(content, "attribute");
-        while let Some((at, field)) = message.next()? {
-            if at == number {
-                found = Some(field);
-            }
-        }
-        Ok(found)
-    }
-
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.attributes.iter().any(|(n, _)| *n == name)
-    }
-
-    pub(super) fn int(&self, name: &str) -> Result<Option<i64>> {
-        // A field of the default value need not be written.
-        match self.field(name, 3)? {
-            None if self.has(name) => Ok(Some(0)),
-            field => field.map(|f| f.integer(name)).transpose(),
-        }
-    }
-
-    pub(super) fn float(&self, name: &str) -> Result<Option<f32>> {
-        match self.field(name, 2)? {
-            None if self.has(name) => Ok(Some(0.0)),
-            field => field.map(|f| f.float(name)).transpose(),
-        }
-    }
-
-    pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>> {
-        self.field(name, 4)?.map(|f| f.text(name)).transpose()
-    }
-
-    pub(super) fn tensor(&self, name: &str) -> Result<Option<Tensor<'a>>> {
-        let field = self.field(name, 5)?;
-        field.map(|f| Tensor::read(f.bytes(name)?)).transpose()
-    }
-
-    pub(super) fn ints(&self, name: &str) -> Result<Option<Vec<i64>>> {
-        self.list(name, |number, field, list| match number {
-            8 => field.integers(list, MOST_IN_ATTRIBUTE, name),
-            _ => Ok(()),
-        })
-    }
-
-    pub(super) fn floats(&self, name: &str) -> Result<Option<Vec<f32>>> {
-        self.list(name, |number, field, list| match number {
-            7 => field.floats(list, MOST_IN_ATTRIBUTE, name),
-            _ => Ok(()),
-        })
-    }
-
-    pub(super) fn texts(&self, name: &str) -> Result<Option<Vec<&'a str>>> {
-        self.list(name, |number, field, list| {
-            if number == 9 {
-                if list.len() > MOST_AXES {
-                    return Err(Error::input(format!("more than {MOST_AXES} strings of `{name}`")));
-                }
-                list.push(field.text(name)?);
-            }
-            Ok(())
-        })
-    }
-
-    fn list<T>(
-        &self,
-        name: &str,
-        mut add: impl FnMut(u32, Field<'a>, &mut Vec<T>) -> Result<()>,
-    ) -> Result<Option<Vec<T>>> {
-        let Some((_, content)) = self.attributes.iter().find(|(n, _)| *n == name) else {
-            return Ok(None);
-        };
-        let mut list = Vec::new();
-        let mut message = Message::new(content, "attribute");
-        while let Some((number, field)) = message.next()? {
-            add(number, field, &mut list)?;
-        }
-        Ok(Some(list))
-    }
-}
-
-/// Name of an attribute, and the graph that it is, if it is one.
-fn attribute(content: &[u8]) -> Result<(&str, Option<&[u8]>)> {
-    let (mut name, mut graph) = ("", None);
-    let mut message = Message::new(content, "attribute");
-    while let Some((number, field)) = message.next()? {
-        match number {
-            1 => name = field.text("attribute's name")?,
-            6 => graph = Some(field.bytes("graph of an attribute")?),
-            _ => {}
-        }
-    }
-    Ok((name, graph))
 }
 
 impl<'a> Tensor<'a> {

@@ -31,7 +31,10 @@ impl<'a> Importer<'_, 'a> {
             return self.reshape(value, &[]);
         }
         let axis = axis_of(view.int("axis", 1)?, shape.len())?;
-        let block = usize::try_from(view.int("block_size", 0)?).unwrap_or(0);
+        let block = view.int("block_size", 0)?;
+        let block = usize::try_from(block).map_err(|_| {
+            Error::input(format!("attribute `block_size` is {block}")).expected("a number that is not below zero")
+        })?;
         if block == 0 {
             return self.along_axis(value, axis, shape.len());
         }
@@ -83,8 +86,20 @@ impl<'a> Importer<'_, 'a> {
 
     pub(super) fn dequantize_linear(&mut self, view: View<'_, 'a>) -> Result<()> {
         let (x, scale, zero) = (self.operand(view, 0)?, self.operand(view, 1)?, self.optional(view, 2)?);
+        self.check_counts(&scale, zero.as_ref())?;
         let y = self.dequantized(view, &x, &scale, zero.as_ref())?;
         self.bind(view, 0, y)
+    }
+
+    /// Refuses scales of which not each has a zero point, where the node has zero points.
+    fn check_counts(&self, scale: &Value, zero: Option<&Value>) -> Result<()> {
+        let count = |value: &Value| self.shape(value).iter().product::<usize>();
+        match zero.map(|zero| (count(zero), count(scale))) {
+            Some((zeros, scales)) if zeros != scales => {
+                Err(Error::input(format!("{scales} scales and {zeros} zero points")).expected("as many of both"))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn dequantized(
@@ -164,6 +179,7 @@ impl<'a> Importer<'_, 'a> {
             (None, 0) => Elem::UINT8,
             (None, number) => Elem(number),
         };
+        self.check_counts(&scale, zero.as_ref())?;
         let y = self.quantized(view, &x, &scale, zero.as_ref(), elem)?;
         self.bind(view, 0, y)
     }

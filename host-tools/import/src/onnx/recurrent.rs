@@ -98,7 +98,14 @@ impl<'a> Importer<'_, 'a> {
         let nodes = steps.saturating_mul(directions).saturating_mul(NODES_OF_STEP);
         self.budget.allow_nodes(self.out.nodes.len().saturating_add(nodes))?;
         self.check_lengths(view, steps)?;
-        let names = view.text("direction", "forward")?;
+        match view.node.int("hidden_size")? {
+            Some(size) if size != hidden as i64 => {
+                return Err(Error::input(format!("attribute `hidden_size` is {size}"))
+                    .expected(format!("{hidden}, the last extent of the weights {r_shape:?}")));
+            }
+            _ => {}
+        }
+        let names = view.word("direction", &["forward", "reverse", "bidirectional"])?;
         let wanted = if names == "bidirectional" { 2 } else { 1 };
         if directions != wanted {
             return Err(Error::input(format!("weights of {directions} directions of `{names}`")));

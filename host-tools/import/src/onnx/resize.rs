@@ -3,7 +3,7 @@
 use super::array::{Array, paid};
 use super::elem::Elem;
 use super::importer::{Importer, Value, View};
-use super::movement::{axis_of, extents};
+use super::movement::{axis_of, each_once, extents};
 use crate::error::{Error, Result};
 use crate::fold_budget::FoldBudget;
 use crate::graph::Op;
@@ -139,6 +139,7 @@ impl<'a> Importer<'_, 'a> {
                 .map(|&a| axis_of(a, shape.len()))
                 .collect::<Result<Vec<_>>>()?,
         };
+        each_once(&axes)?;
         let scales = match view.floats("scales")? {
             Some(scales) => Some(scales),
             None => {
@@ -148,6 +149,9 @@ impl<'a> Importer<'_, 'a> {
         };
         let sizes = if is_old { None } else { self.known(view, 3, "sizes")? };
         let sizes = sizes.map(|s| s.whole("sizes")).transpose()?.filter(|s| !s.is_empty());
+        if let (Some(scales), Some(sizes)) = (&scales, &sizes) {
+            return Err(Error::input(format!("scales {scales:?} and sizes {sizes:?}")).expected("one of the two"));
+        }
         let mut to = shape.clone();
         let mut factors = vec![1.0f32; shape.len()];
         match (&scales, &sizes) {
@@ -199,6 +203,11 @@ impl<'a> Importer<'_, 'a> {
             exclude: view.flag("exclude_outside", false)?,
         };
         let y = self.resized(&x, &to, &factors, &sampling)?;
+        // Of integers the reals between them are cut off, as ONNX Runtime does.
+        let y = match self.elem(&x) {
+            elem if elem.is_float() => y,
+            elem => self.cast(&y, elem)?,
+        };
         self.bind(view, 0, y)
     }
 

@@ -77,6 +77,8 @@ impl<'a> Importer<'_, 'a> {
         let k = usize::try_from(k).ok().filter(|&k| k <= shape[axis]);
         let k = k.ok_or_else(|| Error::input(format!("more elements than the {} along axis {axis}", shape[axis])))?;
         let largest = view.flag("largest", true)?;
+        // Those of a computed operand are one, and of a constant in order.
+        view.flag("sorted", true)?;
         let (values, indices) = match &x {
             Value::Array(array) => self.known_top(array, axis, k, largest)?,
             _ if k == 1 => {

@@ -4,7 +4,6 @@ use super::elem::Elem;
 use super::importer::{Importer, Value, View};
 use super::movement::extents;
 use crate::build::LARGEST_EXTENT;
-use crate::compose;
 use crate::error::{Error, Result};
 use crate::graph::{Activation, BinaryOp, Conv2dAttrs, DType, Layout, Op, Padding2d};
 
@@ -69,7 +68,31 @@ impl Windows {
     }
 }
 
-fn positive(values: Option<Vec<i64>>, rank: usize, default: &[usize], what: &str) -> Result<Vec<usize>> {
+/// The `auto_pad` of paddings that are stated.
+const STATED: &str = "NOTSET";
+
+/// How a node pads by itself; the word may be empty.
+pub(super) fn auto_pad<'a>(view: View<'_, 'a>) -> Result<&'a str> {
+    match view.node.text("auto_pad")? {
+        Some("") => Ok(STATED),
+        _ => view.word("auto_pad", &[STATED, "SAME_UPPER", "SAME_LOWER", "VALID"]),
+    }
+}
+
+/// Refuses paddings beside an `auto_pad` that gives others; zeros say nothing.
+pub(super) fn pads_alone(stated: &[i64], auto: &str, pads: &[(i64, i64)]) -> Result<()> {
+    let computed: Vec<i64> = pads.iter().map(|p| p.0).chain(pads.iter().map(|p| p.1)).collect();
+    if auto == STATED || stated.iter().all(|&pad| pad == 0) || stated == computed {
+        return Ok(());
+    }
+    Err(
+        Error::input(format!("attribute `pads` is {stated:?} beside auto_pad {auto}"))
+            .expected("one of the two")
+            .help(format!("leave `pads` out, which are {computed:?} then, or `auto_pad`")),
+    )
+}
+
+pub(super) fn positive(values: Option<Vec<i64>>, rank: usize, default: &[usize], what: &str) -> Result<Vec<usize>> {
     let Some(values) = values else {
         return Ok(default.to_vec());
     };
@@ -98,15 +121,20 @@ pub(super) fn windows(view: View<'_, '_>, spatial: &[usize], kernel: &[usize]) -
             "pads {stated:?} and kernel {kernel:?} of {rank} spatial axes"
         )));
     }
-    let auto = view.text("auto_pad", "NOTSET")?;
+    if stated.iter().any(|&pad| pad < 0) {
+        return Err(Error::input(format!("attribute `pads` is {stated:?}"))
+            .expected("paddings that are not below zero")
+            .help("a Slice ahead of the operator takes elements away"));
+    }
+    let auto = auto_pad(view)?;
     let (mut pads, mut extra, mut out) = (Vec::new(), Vec::new(), Vec::new());
     for axis in 0..rank {
         let (extent, step) = (spatial[axis] as i64, stride[axis] as i64);
         let span = (kernel[axis] as i64 - 1) * dilation[axis] as i64 + 1;
         let (before, after) = match auto {
-            "NOTSET" | "" => (stated[axis], stated[axis + rank]),
+            STATED => (stated[axis], stated[axis + rank]),
             "VALID" => (0, 0),
-            "SAME_UPPER" | "SAME_LOWER" => {
+            _ => {
                 let count = (extent + step - 1) / step;
                 let total = ((count - 1) * step + span - extent).max(0);
                 let less = total / 2;
@@ -116,7 +144,6 @@ pub(super) fn windows(view: View<'_, '_>, spatial: &[usize], kernel: &[usize]) -
                     (total - less, less)
                 }
             }
-            other => return Err(Error::unsupported(format!("the padding `{other}`"))),
         };
         let room = extent + before + after - span;
         if room < 0 {
@@ -133,6 +160,7 @@ pub(super) fn windows(view: View<'_, '_>, spatial: &[usize], kernel: &[usize]) -
         pads.push((before, after));
         out.push(count as usize);
     }
+    pads_alone(&stated, auto, &pads)?;
     // A step that is never taken has no size.
     let none = |steps: &mut [usize], counts: &[usize]| {
         for (step, _) in steps.iter_mut().zip(counts).filter(|(_, count)| **count == 1) {
@@ -313,117 +341,6 @@ impl<'a> Importer<'_, 'a> {
         let y = self.concat(&results, rank - 1)?;
         let outwards: Vec<usize> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
         self.transpose(&y, &outwards)
-    }
-
-    pub(super) fn conv_transpose(&mut self, view: View<'_, 'a>) -> Result<()> {
-        let (x, w, bias) = (self.operand(view, 0)?, self.operand(view, 1)?, self.optional(view, 2)?);
-        let (x_shape, w_shape) = (self.shape(&x), self.shape(&w));
-        if x_shape.len() < 3 || x_shape.len() != w_shape.len() || w_shape[0] != x_shape[1] {
-            return Err(Error::input(format!(
-                "an operand of shape {x_shape:?} and weights {w_shape:?}"
-            )));
-        }
-        let rank = x_shape.len() - 2;
-        let (kernel, groups) = (&w_shape[2..], usize::try_from(view.int("group", 1)?).unwrap_or(0));
-        let stride = positive(view.node.ints("strides")?, rank, &vec![1; rank], "strides")?;
-        let dilation = positive(view.node.ints("dilations")?, rank, &vec![1; rank], "dilations")?;
-        if groups == 0 || !x_shape[1].is_multiple_of(groups) {
-            return Err(Error::input(format!("{} channels in {groups} groups", x_shape[1])));
-        }
-        let more = view.node.ints("output_padding")?.unwrap_or_else(|| vec![0; rank]);
-        let stated = view.node.ints("pads")?.unwrap_or_else(|| vec![0; 2 * rank]);
-        let sizes = view.node.ints("output_shape")?;
-        let auto = view.text("auto_pad", "NOTSET")?;
-        let lists = [Some(&more), sizes.as_ref()].into_iter().flatten();
-        let bound = LARGEST_EXTENT as i64;
-        let small = |list: &Vec<i64>| list.iter().all(|v| (0..=bound).contains(v));
-        if stated.len() != 2 * rank || !small(&stated) || !lists.clone().all(|l| l.len() == rank && small(l)) {
-            let sizes = sizes
-                .as_ref()
-                .map_or(String::new(), |sizes| format!(", output_shape {sizes:?}"));
-            return Err(
-                Error::input(format!("pads {stated:?}, output_padding {more:?}{sizes}")).expected(format!(
-                    "{} pads and {rank} of each of the others, from 0 to {bound}",
-                    2 * rank
-                )),
-            );
-        }
-        let (mut pads, mut out) = (vec![(0, 0); 2], Vec::new());
-        for axis in 0..rank {
-            let (extent, step) = (x_shape[axis + 2] as i64, stride[axis] as i64);
-            let reach = (kernel[axis] as i64 - 1) * dilation[axis] as i64;
-            let full = (extent - 1) * step + reach + 1 + more[axis];
-            let wanted = match (&sizes, auto) {
-                (Some(sizes), _) => Some(sizes[axis]),
-                (None, "SAME_UPPER" | "SAME_LOWER") => Some(extent * step),
-                _ => None,
-            };
-            let (before, after) = match wanted {
-                Some(wanted) => {
-                    let total = (full - wanted).max(0);
-                    let less = total / 2;
-                    if auto == "SAME_UPPER" {
-                        (less, total - less)
-                    } else {
-                        (total - less, less)
-                    }
-                }
-                None if auto == "VALID" => (0, 0),
-                None => (stated[axis], stated[axis + rank]),
-            };
-            let count = wanted.unwrap_or(full - before - after);
-            if count <= 0 {
-                return Err(Error::input(format!("a result of {count} elements")));
-            }
-            // The windows of the convolution that gives `count` elements over the spread operand.
-            let first = reach - before;
-            pads.push((first, count + reach - ((extent - 1) * step + 1) - first));
-            out.push(count as usize);
-        }
-        let macs = x_shape.iter().chain(&w_shape[1..]).map(|&n| n as u64).product();
-        let x = Value::Tensor(self.real(&x)?);
-        let x = compose::spread(self, x, &stride)?;
-        let w = self.turned(&w, groups)?;
-        let windows = Windows {
-            kernel: kernel.to_vec(),
-            stride: vec![1; rank],
-            dilation,
-            pads: pads[2..].to_vec(),
-            extra: vec![0; rank],
-            out,
-        };
-        let windows = Windows {
-            pads: windows.pads.iter().map(|p| (p.0.max(0), p.1.max(0))).collect(),
-            ..windows
-        };
-        let cuts: Vec<(i64, i64)> = pads.iter().map(|p| (p.0.min(0), p.1.min(0))).collect();
-        let (x, _) = self.cut(&x, &cuts)?;
-        let y = self.convolution(&x, &w, bias.as_ref(), groups, &windows)?;
-        if let Value::Tensor(id) = y {
-            self.macs(id, macs);
-        }
-        self.bind(view, 0, y)
-    }
-
-    /// Weights `[in, out / groups, spatial…]` as those of the convolution over the spread operand.
-    fn turned(&mut self, w: &Value, groups: usize) -> Result<Value> {
-        let shape = self.shape(w);
-        let rank = shape.len();
-        let (mut split, mut joined) = (
-            vec![groups, shape[0] / groups],
-            vec![groups * shape[1], shape[0] / groups],
-        );
-        split.extend(&shape[1..]);
-        joined.extend(&shape[2..]);
-        let w = self.reshape(w, &split)?;
-        let perm: Vec<usize> = [0, 2, 1].into_iter().chain(3..=rank).collect();
-        let w = self.transpose(&w, &perm)?;
-        let w = self.reshape(&w, &joined)?;
-        let (mut begin, mut step) = (vec![0; rank], vec![1; rank]);
-        for axis in (2..rank).filter(|&axis| joined[axis] > 1) {
-            (begin[axis], step[axis]) = (joined[axis] - 1, -1);
-        }
-        self.slice(&w, &begin, &step, &joined)
     }
 
     /// Integers with their zero point taken away, as f32.

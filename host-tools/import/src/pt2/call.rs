@@ -179,7 +179,16 @@ impl Call<'_> {
         }
     }
 
+    /// A number that is no NaN.
     pub(super) fn float(&self, name: &str, default: f64) -> Result<f64> {
+        let value = self.any_float(name, default)?;
+        if value.is_nan() {
+            return Err(self.refused(name, "a number"));
+        }
+        Ok(value)
+    }
+
+    pub(super) fn any_float(&self, name: &str, default: f64) -> Result<f64> {
         match self.node.argument(name) {
             None => Ok(default),
             Some(Arg::Float(value)) => Ok(*value),
@@ -284,7 +293,7 @@ impl Call<'_> {
                 })
             }
             Some(Arg::Int(_) | Arg::Float(_) | Arg::Bool(_)) => {
-                let value = self.float(name, 0.0)?;
+                let value = self.any_float(name, 0.0)?;
                 Ok(match self.node.argument(name) {
                     Some(Arg::Int(exact)) if !elem.is_float() => self.whole(*exact),
                     _ => self.number(value, elem),

@@ -33,7 +33,7 @@ pub(super) fn ones(call: &mut Call<'_>) -> Made {
 }
 
 pub(super) fn full(call: &mut Call<'_>) -> Made {
-    let value = call.float("fill_value", 0.0)?;
+    let value = call.any_float("fill_value", 0.0)?;
     sized(call, value)
 }
 
@@ -53,7 +53,7 @@ pub(super) fn full_like(call: &mut Call<'_>) -> Made {
         let shape = call.add("Shape", &[&x], &[]);
         return Ok(call.add("Expand", &[&value, &shape], &[]));
     }
-    let value = call.float(name, 0.0)?;
+    let value = call.any_float(name, 0.0)?;
     like(call, value)
 }
 

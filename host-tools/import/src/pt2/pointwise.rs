@@ -163,6 +163,8 @@ pub(super) fn celu(call: &mut Call<'_>) -> Made {
 /// `x` where it is above a threshold, else a value.
 pub(super) fn threshold(call: &mut Call<'_>) -> Made {
     let elem = call.result_elem();
+    // No element is above a NaN, and none is below it.
+    call.float("threshold", 0.0)?;
     let x = call.x("self")?;
     let (least, value) = (call.operand("threshold", elem)?, call.operand("value", elem)?);
     let above = call.add("Greater", &[&x, &least], &[]);

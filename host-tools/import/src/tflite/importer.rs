@@ -91,6 +91,7 @@ pub(super) struct View<'m, 'a> {
     pub(super) kind: &'m str,
     pub(super) inputs: &'m [Option<usize>],
     pub(super) outputs: &'m [usize],
+    pub(super) intermediates: &'m [usize],
     pub(super) options: Option<Table<'a>>,
     /// The options of a custom operator.
     pub(super) custom: &'a [u8],
@@ -244,6 +245,7 @@ impl<'m, 'a> View<'m, 'a> {
             kind,
             inputs: &operator.inputs,
             outputs: &operator.outputs,
+            intermediates: &operator.intermediates,
             options: operator.options,
             custom: operator.custom,
         }

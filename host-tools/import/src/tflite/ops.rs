@@ -12,6 +12,7 @@ impl Importer<'_, '_> {
     /// Translates one operator.
     pub(super) fn operator(&mut self, view: View<'_, '_>, version: i32) -> Result<()> {
         self.check_unsigned(view)?;
+        self.check_stated(view)?;
         let row = rows().find(|row| row.kind == view.kind);
         let inferred = self.infer(view, row);
         if inferred.is_ok() && self.fold(view)? {

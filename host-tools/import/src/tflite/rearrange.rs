@@ -148,7 +148,12 @@ impl Importer<'_, '_> {
         let (x, y) = (view.input(0)?, view.output(0)?);
         let mut shape = self.shape(x)?;
         let pads = self.pairs(view.input(1)?, "paddings", shape.len())?;
-        let edge = usize::from(view.option::<i8>(0, 0)? == 1);
+        let edge = match view.option::<i8>(0, 0)? {
+            mode @ (0 | 1) => usize::from(mode == 1),
+            other => {
+                return Err(Error::input(format!("option Mode is {other}")).expected("0 (REFLECT) or 1 (SYMMETRIC)"));
+            }
+        };
         let mut from = self.operand(x)?;
         for (axis, &(before, after)) in pads.iter().enumerate().filter(|(_, pads)| **pads != (0, 0)) {
             let extent = shape[axis];

@@ -97,6 +97,8 @@ pub(super) struct Operator<'a> {
     /// `None` for an absent optional operand.
     pub(super) inputs: Vec<Option<usize>>,
     pub(super) outputs: Vec<usize>,
+    /// Tensors that hold the scales of its sums: of an LSTM.
+    pub(super) intermediates: Vec<usize>,
     pub(super) options: Option<Table<'a>>,
     /// Of a custom operator: a flexbuffer.
     pub(super) custom: &'a [u8],
@@ -244,15 +246,18 @@ impl TensorInfo<'_> {
         matches!(self.kind, UINT32 | UINT64)
     }
 
-    /// The element type's name in the schema.
-    pub(super) fn type_name(&self) -> String {
-        let kind = match self {
+    /// The element type that the file states.
+    pub(super) fn stated_kind(&self) -> u8 {
+        match self {
             Self { legacy: true, .. } => UINT8,
             Self { nibbles: true, .. } => INT4,
             _ => self.kind,
-        };
-        let name = TYPE_NAMES.get(usize::from(kind));
-        name.map_or_else(|| format!("type {}", self.kind), ToString::to_string)
+        }
+    }
+
+    /// The element type's name in the schema.
+    pub(super) fn type_name(&self) -> String {
+        type_name(self.stated_kind())
     }
 }
 
@@ -265,6 +270,12 @@ impl OperatorCode {
             None => format!("operator code {}", self.builtin),
         }
     }
+}
+
+/// The name of an element type in the schema.
+pub(super) fn type_name(kind: u8) -> String {
+    let name = TYPE_NAMES.get(usize::from(kind));
+    name.map_or_else(|| format!("type {kind}"), ToString::to_string)
 }
 
 fn subgraph<'a>(
@@ -375,11 +386,13 @@ fn subgraph<'a>(
                 index(i, "an input").map(Some)
             }
         };
-        room.take(4 * inputs.len(), crowded)?;
+        let intermediates = all(&operator, 8, "intermediate")?;
+        room.take(4 * (inputs.len() + intermediates.len()), crowded)?;
         Ok(Operator {
             code,
             inputs: inputs.to_vec().into_iter().map(optional).collect::<Result<_>>()?,
             outputs: all(&operator, 2, "output")?,
+            intermediates,
             options: operator.table(4)?,
             custom: operator.scalars::<u8>(5)?.bytes(),
         })

@@ -3,10 +3,13 @@
 //! Each class is generated: every operator that folds, every real attribute, every scale. Right values come from formulas of this test.
 
 mod attention;
+mod attribute_types;
+mod attributes;
 mod batches;
 mod borders;
 mod branches;
 mod classifiers;
+mod declared;
 mod dequantised;
 mod folding;
 mod halves;
@@ -23,3 +26,4 @@ mod refusals;
 mod scattered;
 mod signatures;
 mod tflite_numbers;
+mod tflite_stated;

@@ -9,6 +9,11 @@ fn float(value: f64) -> Value {
     json!({"as_float": value})
 }
 
+/// As `torch.export` writes it.
+fn no_number() -> Value {
+    json!({"as_float": "NaN"})
+}
+
 fn int(value: i64) -> Value {
     json!({"as_int": value})
 }
@@ -47,6 +52,25 @@ fn each_refusal_names_the_argument() {
             "input_scale",
             "1",
         ),
+        (
+            "aten.threshold.default",
+            vec![x(), ("threshold", no_number()), ("value", float(1.0))],
+            "threshold",
+            "a number",
+        ),
+        (
+            "aten.leaky_relu.default",
+            vec![x(), ("negative_slope", no_number())],
+            "negative_slope",
+            "a number",
+        ),
+        (
+            "aten.hardshrink.default",
+            vec![x(), ("lambd", no_number())],
+            "lambd",
+            "a number",
+        ),
+        ("aten.clamp.default", vec![x(), ("min", no_number())], "min", "a number"),
         (
             "aten.dropout.default",
             vec![one("input"), ("train", yes())],
