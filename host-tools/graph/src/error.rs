@@ -1,5 +1,6 @@
 //! The one error type of the host tools: what is wrong, where, what was expected, and what to do about it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +49,7 @@ impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Details {
             kind,
-            message: shown(message.into()),
+            message: lines(message.into()),
             file: None,
             place: None,
             expected: None,
@@ -92,21 +93,23 @@ impl Error {
     /// Adds the place inside the file or the graph (a line, a node, a tensor), unless one is named already.
     #[must_use]
     pub fn at(mut self, place: impl fmt::Display) -> Self {
-        self.0.place.get_or_insert_with(|| shown(place.to_string()));
+        self.0
+            .place
+            .get_or_insert_with(|| one_line(&place.to_string()).into_owned());
         self
     }
 
     /// Adds what was expected instead.
     #[must_use]
     pub fn expected(mut self, what: impl fmt::Display) -> Self {
-        self.0.expected = Some(shown(what.to_string()));
+        self.0.expected = Some(lines(what.to_string()));
         self
     }
 
     /// Adds what the user can do.
     #[must_use]
     pub fn help(mut self, what: impl fmt::Display) -> Self {
-        self.0.help = Some(shown(what.to_string()));
+        self.0.help = Some(lines(what.to_string()));
         self
     }
 
@@ -148,21 +151,33 @@ impl Error {
     }
 }
 
-/// A text without what moves a terminal's cursor or its colours: names are a file's own. Lines stay lines.
-fn shown(text: String) -> String {
-    let hidden = |c: char| c.is_control() && c != '\n';
-    if !text.contains(hidden) {
-        return text;
+/// A name in one line, with its control characters escaped: a name is a file's own, and may hold what ends a line or moves a terminal's cursor.
+pub fn one_line(name: &str) -> Cow<'_, str> {
+    if !name.contains(char::is_control) {
+        return Cow::Borrowed(name);
     }
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if hidden(c) {
+    let mut shown = String::with_capacity(name.len() + 8);
+    for c in name.chars() {
+        if c.is_control() {
             shown.extend(c.escape_default());
         } else {
             shown.push(c);
         }
     }
-    shown
+    Cow::Owned(shown)
+}
+
+/// A message without what moves a terminal's cursor or its colours: names are a file's own, and stand between backticks. Lines stay lines, but for those
+/// in a name.
+fn lines(text: String) -> String {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    let parts = text.split('`').enumerate().map(|(at, part)| match at % 2 {
+        0 => part.split('\n').map(one_line).collect::<Vec<_>>().join("\n"),
+        _ => one_line(part).into_owned(),
+    });
+    parts.collect::<Vec<_>>().join("`")
 }
 
 /// The system's reason, without the number that it has for that.
@@ -174,7 +189,7 @@ pub fn reason(error: &std::io::Error) -> String {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.0.file {
-            write!(f, "{}: ", file.display())?;
+            write!(f, "{}: ", one_line(&file.display().to_string()))?;
         }
         if let Some(place) = &self.0.place {
             write!(f, "{place}: ")?;
@@ -197,15 +212,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_name_is_one_line() {
+        assert_eq!(one_line("conv/1 é"), "conv/1 é");
+        assert_eq!(one_line("a\nb\u{1b}[2J\u{9b}\r"), "a\\nb\\u{1b}[2J\\u{9b}\\r");
+    }
+
+    #[test]
     fn no_name_moves_a_terminal() {
-        let error = Error::input("the mode `\u{1b}[2Jref\0ect`\nof node 1")
-            .at("line\r1")
+        let error = Error::input("the mode `\u{1b}[2Jref\0\nect`\nof node 1")
+            .at("line\r\n1")
             .expected("\u{9b}3m")
             .help("\tuse\u{7f} é");
         let text = error.to_string();
         assert_eq!(
             text,
-            "line\\r1: the mode `\\u{1b}[2Jref\\u{0}ect`\nof node 1; expected \\u{9b}3m\n  help: \\tuse\\u{7f} é"
+            "line\\r\\n1: the mode `\\u{1b}[2Jref\\u{0}\\nect`\nof node 1; expected \\u{9b}3m\n  help: \\tuse\\u{7f} é"
         );
     }
 }

@@ -8,6 +8,7 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde::{Deserialize, Serialize};
 
+use crate::error::one_line;
 use crate::error::{Error, Result};
 
 mod channels;
@@ -237,7 +238,34 @@ impl Metadata {
                 metadata.training = Some(Box::new(training));
             }
         }
+        metadata.escape();
         Ok(metadata)
+    }
+
+    /// Escapes control characters of all names: a forged file may have them, and they are printed.
+    fn escape(&mut self) {
+        fn escape(name: &mut String) {
+            if name.contains(char::is_control) {
+                *name = one_line(name).into_owned();
+            }
+        }
+        fn names_of(step: &mut StepMeta) -> impl Iterator<Item = &mut String> {
+            let names = step.completes.iter_mut().flat_map(|tensor| &mut tensor.names);
+            [&mut step.name, &mut step.kind].into_iter().chain(names)
+        }
+        self.steps.iter_mut().flat_map(names_of).for_each(escape);
+        let lists = [&mut self.input_keys, &mut self.tensors, &mut self.labels];
+        lists.into_iter().flatten().for_each(escape);
+        if let Some(training) = &mut self.training {
+            training.steps.iter_mut().flat_map(names_of).for_each(escape);
+            let lists = [&mut training.input_keys, &mut training.tensors];
+            lists.into_iter().flatten().for_each(escape);
+            training
+                .parameters
+                .iter_mut()
+                .map(|parameter| &mut parameter.name)
+                .for_each(escape);
+        }
     }
 }
 

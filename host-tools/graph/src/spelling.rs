@@ -1,5 +1,7 @@
 //! How far words are apart, for what a message or a repair calls the nearest.
 
+use crate::error::one_line;
+
 /// Levenshtein distance.
 pub fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
@@ -23,7 +25,7 @@ pub fn meant<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option
         .map(|name| (far(name), name))
         .filter(|(far, name)| 3 * far <= name.len());
     let (_, name) = near.min()?;
-    Some(format!("did you mean {name}?"))
+    Some(format!("did you mean {}?", one_line(name)))
 }
 
 #[cfg(test)]
@@ -39,5 +41,6 @@ mod tests {
         assert_eq!(of("riscv").as_deref(), None);
         assert_eq!(of("risc32imac").as_deref(), Some("did you mean riscv32imac?"));
         assert_eq!(of("x86-64").as_deref(), None);
+        assert_eq!(meant("a\nb", ["a\nc"]).as_deref(), Some("did you mean a\\nc?"));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::facts::IMPLIED;
 use crate::graph::infer::infer;
 use crate::graph::{DType, Data, Expr, Graph, Node, Op, Origin, Quant, Role, Tensor, TensorId, TensorKind};
 
@@ -433,7 +434,10 @@ pub(super) fn check_input_shape(asked: Option<&[usize]>, stated: &[usize]) -> Re
 }
 
 fn place(node: &NewNode<'_>) -> String {
-    format!("`{}` ({}), {}", node.name, node.kind, node.origin)
+    match node.kind {
+        IMPLIED => format!("`{}`, which the file implies, {}", node.output, node.origin),
+        kind => format!("`{}` ({kind}), {}", node.name, node.origin),
+    }
 }
 
 /// Names in use, each with the suffix that its next namesake gets.

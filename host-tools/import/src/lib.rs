@@ -39,6 +39,7 @@ mod llama;
 mod llama2c;
 #[cfg(feature = "megengine")]
 mod megengine;
+mod names;
 #[cfg(feature = "native")]
 mod native;
 #[cfg(feature = "onnx")]
@@ -214,8 +215,9 @@ pub fn import_content(
         borders::cut(&mut imported, options).map_err(|e| e.in_file(path))?;
     }
     states::keep(&mut imported, options).map_err(|e| e.in_file(path))?;
+    let renamed = names::shown(&mut imported);
     add_text(&mut imported, options).map_err(|e| e.in_file(path))?;
-    if !found.cuts || !options.state.is_empty() {
+    if !found.cuts || !options.state.is_empty() || renamed {
         graph::check::check(&imported.graph)?;
     }
     Ok((found.name, imported))

@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::graph::data::Expr;
-use crate::graph::facts::IMPLIED;
+use crate::graph::facts::{IMPLIED, place};
 use crate::graph::{Data, Graph, Node, Op, Tensor, TensorId, TensorKind};
 
 /// Refuses a rebuilt network whose first axis holds something else than samples. `batches` are the stated one and that of `--batch`.
@@ -21,7 +21,7 @@ pub(super) fn check(stated: &Graph, rebuilt: &Graph, batches: [usize; 2]) -> Res
         Err(Error::unsupported(format!(
             "--batch {to}, where the file states {from}: this {why}"
         ))
-        .at(format_args!("`{}` ({}), {}", node.name, node.kind, node.origin))
+        .at(place(rebuilt, node))
         .expected("a first axis of independent samples")
         .help("leave --batch out: the network keeps what it states; or export the network with the batch that you want"))
     };

@@ -30,8 +30,8 @@ def pack(
 ) -> Model:
     """Packs a network as ``pack`` does, byte for byte.
 
-    :param network: a path; the bytes of a ``.tflite``, ``.onnx`` or ``trace.json`` file; an ONNX model (``onnx.ModelProto``); a ``torch.nn.Module``, with
-        ``example_inputs``, a tensor or a tuple of them; a Keras 3 model.
+    :param network: a path; the bytes of a ``.tflite``, ``.onnx``, ``.pt2``, ``.gguf`` or ``trace.json`` file; an ONNX model (``onnx.ModelProto``); a
+        ``torch.nn.Module``, with ``example_inputs``, a tensor or a tuple of them; a Keras 3 model.
     :param output: where the model file goes besides; :meth:`Model.save` writes it later.
     :param calibrate: sample inputs for ``dtype="int8"`` or ``"int16x8"``: a path as of ``--calibrate``; an array, or a dict of arrays by the input's name,
         each with one more leading axis than the input; or what gives batches, such as a data loader: arrays, dicts of arrays, or tuples of one of these and
@@ -99,7 +99,8 @@ def _source(network: Any, example_inputs: Any, scratch: str) -> str:
 
 def _written(content: bytes, scratch: str, name: str) -> str:
     start = content.lstrip()[:1]
-    ending = "tflite" if content[4:8] == _TFLITE else "trace.json" if start == b"{" else "pt2" if start == b"P" else "onnx"
+    known = {b"{": "trace.json", b"P": "pt2", b"G": "gguf"}
+    ending = "tflite" if content[4:8] == _TFLITE else known.get(start, "onnx")
     path = os.path.join(scratch, f"{name}.{ending}")
     Path(path).write_bytes(content)
     return path

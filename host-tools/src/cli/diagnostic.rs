@@ -9,6 +9,7 @@ use std::path::Path;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::Error;
+use crate::error::one_line;
 use crate::files::json::Json;
 
 /// The largest file that is read again for one of its lines.
@@ -76,7 +77,11 @@ pub(super) fn text(error: &Error, style: Style) -> String {
     // Of a long line, as dumps are that have one, the part around it is shown.
     let snippet = Snippet::source(excerpt.source)
         .line_start(excerpt.line)
-        .path(error.file().map(|file| file.display().to_string()))
+        .path(
+            error
+                .file()
+                .map(|file| one_line(&file.display().to_string()).into_owned()),
+        )
         .annotation(meant);
     let mut group = Group::with_title(Level::ERROR.primary_title(error.message())).element(snippet);
     if let Some(place) = error.place().filter(|place| place.contains(['(', '`'])) {

@@ -1,7 +1,7 @@
 //! `arenite doctor`: what is installed of what boards need.
 
 use super::program::{Verdict, print_json};
-use crate::board::{self, install};
+use crate::board::{self, Remedies, install};
 use crate::files::print;
 use crate::files::print::out as print_out;
 use crate::{Error, ErrorKind, Result};
@@ -12,7 +12,7 @@ pub(super) struct Args {
     /// Prints the findings as JSON.
     #[arg(long)]
     json: bool,
-    /// Installs what is missing: says each step, then takes it. Nothing that is installed is removed.
+    /// Installs what is missing: says each step, then takes it. Nothing that is installed is removed: a qemu that apt may not install is unpacked beside.
     #[arg(long)]
     fix: bool,
 }
@@ -46,10 +46,11 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
 
 /// Installs what is missing.
 fn fix() -> Result<()> {
-    let (steps, left) = board::remedies();
-    if !steps.is_empty() {
+    let Remedies { targets, qemus, left } = board::remedies();
+    if !(targets.is_empty() && qemus.is_empty()) {
         print::note("steps:");
-        steps.iter().for_each(|step| print::note(format_args!("  {step}")));
+        let steps = targets.iter().chain(&qemus);
+        steps.for_each(|step| print::note(format_args!("  {step}")));
     }
     for finding in left {
         print::note(format_args!(
@@ -57,7 +58,8 @@ fn fix() -> Result<()> {
             finding.what, finding.remedy
         ));
     }
-    install::take(&steps).map_err(|message| {
+    let taken = install::take(&targets).and_then(|()| board::take_qemus(&qemus));
+    taken.map_err(|message| {
         let (message, help) = message.split_once('\n').unwrap_or((&message, ""));
         Error::new(ErrorKind::Io, message).help(help)
     })

@@ -2,7 +2,7 @@
 
 use arenite::Target;
 
-use crate::board::BOARDS;
+use crate::board::{BOARDS, FLASHES};
 use crate::chips;
 
 /// Examples of a command, by its name.
@@ -31,7 +31,7 @@ const EXAMPLES: [(&str, &[&str]); 24] = [
     (
         "run",
         &[
-            "arenite run net.bin --input x.npy --output y.npz",
+            "arenite run net.bin --input x.npy --output y.npy",
             "arenite run net.bin --input x.npy --on qemu:mps2-an386",
             "arenite run net.bin --input x.npy --on serial:/dev/ttyACM0:115200",
         ],
@@ -135,9 +135,11 @@ pub(super) fn helped(mut command: clap::Command) -> clap::Command {
         if takes("on") {
             parts.push(listed("Boards of qemu", BOARDS.iter().map(|board| board.name)));
         }
-        // The chips of `bench` are those whose flash is known: its own message names them.
-        if takes("chip") && *name != "bench" {
-            parts.push(listed("Chips", chips::all().iter().map(|chip| chip.name)));
+        if takes("chip") {
+            parts.push(match *name {
+                "bench" | "trace" => listed("Chips whose flash is known", FLASHES.iter().map(|flash| flash.name)),
+                _ => listed("Chips", chips::all().iter().map(|chip| chip.name)),
+            });
         }
     }
     if parts.is_empty() {
@@ -167,7 +169,32 @@ fn listed<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::Flash;
     use crate::cli::commands;
+
+    #[test]
+    fn help_lists_the_chips_that_the_command_takes() {
+        let [_, mut arenite] = commands();
+        let mut listed_for = Vec::new();
+        for command in arenite.get_subcommands_mut() {
+            let help = command.render_long_help().to_string();
+            let Some((_, chips)) = help.split_once("\nChips") else {
+                continue;
+            };
+            let (_, chips) = chips.split_once(':').expect("a list");
+            let name = command.get_name();
+            listed_for.push(name.to_owned());
+            for chip in chips.split("\n\n").next().unwrap_or_default().split([',', '\n']) {
+                let chip = chip.trim();
+                let taken = match name {
+                    "bench" | "trace" => Flash::find(chip).is_some(),
+                    _ => chips::named(chip).is_ok(),
+                };
+                assert!(chip.is_empty() || taken, "{name} does not take {chip}");
+            }
+        }
+        assert_eq!(listed_for, ["bench", "trace", "size", "new", "flash"]);
+    }
 
     #[test]
     fn every_command_has_examples_and_takes_them() {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::program::{Verdict, print_json};
 use crate::board::tell_worst;
+use crate::error::one_line;
 use crate::files::print::out as print_out;
 use crate::metadata::Metadata;
 use crate::model::ModelFile;
@@ -229,5 +230,5 @@ pub(super) fn port_text(port: &PortSummary) -> String {
         (Some(scale), Some(zero_point)) => format!(", scale {scale}, zero point {zero_point}"),
         _ => String::new(),
     };
-    format!("{} {} {:?}{quantised}", port.name, port.dtype, port.shape)
+    format!("{} {} {:?}{quantised}", one_line(&port.name), port.dtype, port.shape)
 }

@@ -27,9 +27,9 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let folder = args.dir.clone().unwrap_or_else(|| PathBuf::from(chip.name));
     let name = package(&folder)?;
     write(&chip, &folder, &name, args.c)?;
-    let wants = match checkout()? {
-        Some(_) => "",
-        None => "    # its build wants `pack` of this tool in the path\n",
+    let wants = match pack_beside() {
+        Some(_) if checkout()?.is_some() => "",
+        _ => "    # its build wants `pack` of this tool in the path\n",
     };
     let (what, then) = match (args.c, chip.probe) {
         (true, _) => (
@@ -127,21 +127,32 @@ fn readable(draft: &Path) -> std::io::Result<()> {
 /// Files by their paths in a project.
 type Files = Vec<(String, Vec<u8>)>;
 
-/// Where a project finds the crates: in the checkout that this tool is built in; an installed tool writes the runtime's sources, which are in it, beside the
+/// Where a project finds the runtime: in the checkout that this tool is built in; an installed tool writes the runtime's sources, which are in it, beside the
 /// project's own. Second, these files.
 fn crates() -> Result<(Crates, Files)> {
+    let in_the_path = || "pack".to_owned();
     let Some(root) = checkout()? else {
         let files = runtime_sources().ok_or_else(|| {
             Error::new(ErrorKind::Io, "this program was built without the runtime's sources")
                 .help("install it from a checkout: cargo install --path host-tools")
         })?;
         let inside = |(path, bytes)| (format!("{}/{path}", chips::RUNTIME), bytes);
-        return Ok((Crates::Brought, files.into_iter().map(inside).collect()));
+        let crates = Crates {
+            arenite: None,
+            pack: in_the_path(),
+        };
+        return Ok((crates, files.into_iter().map(inside).collect()));
     };
-    let path = |folder: &str| format!("path = {:?}", root.join(folder).display().to_string());
-    let crates = Crates::Named {
-        arenite: path("core"),
-        arenite_host: path("host-tools"),
+    let crates = Crates {
+        arenite: Some(format!("path = {:?}", root.join("core").display().to_string())),
+        pack: pack_beside().unwrap_or_else(in_the_path),
     };
     Ok((crates, Vec::new()))
+}
+
+/// The path of `pack` in the folder of the running program, where it is there.
+fn pack_beside() -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let pack = program.with_file_name(format!("pack{}", std::env::consts::EXE_SUFFIX));
+    pack.is_file().then(|| pack.display().to_string())
 }

@@ -31,7 +31,7 @@ use super::regions::{Regions, parse_regions, parse_size};
 #[derive(clap::Parser)]
 #[command(name = "pack", version, term_width = super::examples::COLUMNS)]
 pub(super) struct Args {
-    /// The network: a .tflite, .onnx or .pt2 file, trace.json, or any trace dialect; several make a bundle; `-` is standard input.
+    /// The network: a .tflite, .onnx, .pt2 or .gguf file, a model of llama2.c, trace.json, or any trace dialect; several make a bundle; `-` is standard input.
     #[arg(required = true)]
     input: Vec<PathBuf>,
     /// The model file to write; `-` is standard output.
@@ -81,9 +81,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME=SIZE")]
     fit: Option<String>,
     /// Takes the input row by row (`Session::feed_rows`): of it and of what is made of it, only rows that are still needed are in the arena. Alone for the
-    /// least arena, with --fit for one that fits. once: each row is fed once.
-    #[arg(long, value_name = "once", num_args = 0..=1, require_equals = true, default_missing_value = "once")]
-    stream_input: Option<StreamInput>,
+    /// least arena, with --fit for one that fits. Each row is fed once.
+    #[arg(long)]
+    stream_input: bool,
     /// The largest model file. SIZE takes K, M and G.
     #[arg(long, value_name = "SIZE")]
     max_flash: Option<String>,
@@ -151,12 +151,6 @@ pub(super) struct Args {
     /// Prints the summary as JSON on stdout, and nothing else there.
     #[arg(long)]
     json: bool,
-}
-
-/// How often rows of the input can be had.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum StreamInput {
-    Once,
 }
 
 /// Element type of values that a caller gives or gets.
@@ -341,7 +335,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
             .expected("one of them")
             .help("--preprocess u8 says that the input is unsigned bytes"));
     }
-    if args.stream_input.is_some() && args.report.is_some() {
+    if args.stream_input && args.report.is_some() {
         return Err(usage("--stream-input with --report".into())
             .expected("one of them")
             .help("the page shows whole tensors: pack it once more without --stream-input for the report"));
@@ -400,7 +394,7 @@ fn options(args: Args) -> Result<Vec<Options>> {
         regions: memories,
         stream,
         fit,
-        stream_input: args.stream_input.is_some(),
+        stream_input: args.stream_input,
         max_flash: args
             .max_flash
             .as_deref()

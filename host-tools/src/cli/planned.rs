@@ -63,7 +63,9 @@ pub(super) fn refusal(program: &str, error: &clap::Error) -> Option<Error> {
     let (name, value) = match error.kind() {
         ErrorKind::UnknownArgument => (told(ContextKind::InvalidArg)?, None),
         ErrorKind::InvalidSubcommand => (told(ContextKind::InvalidSubcommand)?, None),
-        ErrorKind::InvalidValue => (told(ContextKind::InvalidArg)?, told(ContextKind::InvalidValue)),
+        ErrorKind::InvalidValue | ErrorKind::TooManyValues => {
+            (told(ContextKind::InvalidArg)?, told(ContextKind::InvalidValue))
+        }
         _ => return None,
     };
     // An option is told with the name of its value.

@@ -31,7 +31,7 @@ pub(super) fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>)
         Ok(arguments) => work(arguments),
         Err((e, command)) if e.use_stderr() => {
             if let Some(planned) = planned::refusal(command.get_name(), &e) {
-                print::note(diagnostic::text(&planned, Style::of_stderr()));
+                print::styled_note(diagnostic::text(&planned, Style::of_stderr()));
                 return ExitCode::from(1);
             }
             // Where standard error takes nothing there is nobody to tell.
@@ -48,7 +48,7 @@ pub(super) fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>)
                 Style::Coloured => page.ansi().to_string(),
                 Style::Plain | Style::Drawn => page.to_string(),
             };
-            print::out(&text).map(|()| Verdict::Good)
+            print::styled(&text).map(|()| Verdict::Good)
         }
     };
     match result {
@@ -56,7 +56,7 @@ pub(super) fn run_to_the_end<A: Parser>(work: impl FnOnce(A) -> Result<Verdict>)
         Ok(Verdict::Bad) => ExitCode::from(1),
         Err(error) => {
             if error.kind() != ErrorKind::Closed {
-                print::note(diagnostic::text(&error, Style::of_stderr()));
+                print::styled_note(diagnostic::text(&error, Style::of_stderr()));
             }
             ExitCode::from(if error.kind() == ErrorKind::Usage { 2 } else { 1 })
         }

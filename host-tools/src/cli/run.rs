@@ -14,6 +14,7 @@ use super::opened::Opened;
 use super::outcome::{How, Outcome, StepFigures};
 use super::program::{Verdict, print_json};
 use crate::array::{Array, Runs, Sequence};
+use crate::error::one_line;
 use crate::files::{self, Output, Print};
 use crate::report::grouped;
 use crate::{Error, ErrorKind, Result};
@@ -79,6 +80,7 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     }
     let (inputs, outputs) = (&first.inputs, &last.outputs);
     let paths = assign(&args.output, outputs, "output")?;
+    no_archive(&paths)?;
     let places: Vec<Option<Output>> = paths
         .iter()
         .map(|path| path.as_deref().map(Output::to).transpose())
@@ -226,6 +228,25 @@ pub(super) fn assign(given: &[String], ports: &[Port<'_>], what: &str) -> Result
     Ok(paths)
 }
 
+/// Refuses the name of an archive: each output is a file of its own.
+fn no_archive(paths: &[Option<PathBuf>]) -> Result<()> {
+    let archive = |path: &&PathBuf| {
+        path.extension()
+            .is_some_and(|ending| ending.eq_ignore_ascii_case("npz"))
+    };
+    let Some(path) = paths.iter().flatten().find(archive) else {
+        return Ok(());
+    };
+    Err(Error::new(
+        ErrorKind::Usage,
+        format!(
+            "--output {}: an output is one array, and no archive of arrays",
+            path.display()
+        ),
+    )
+    .expected("a .npy file for each output"))
+}
+
 /// The outputs as arrays, with an axis for the runs where the inputs had one.
 pub(super) fn stack(outcome: &Outcome, outputs: &[Port<'_>], stacked: bool) -> Vec<Array> {
     let arrays = outputs.iter().enumerate().map(|(index, port)| {
@@ -252,7 +273,7 @@ fn text(report: &Report, outputs: &[Array], runs: usize) -> String {
         let more = if values.len() > SHOWN { ", …" } else { "" };
         text += &format!(
             "{} {} {:?}: [{}{more}]\n",
-            output.name,
+            one_line(&output.name),
             output.dtype,
             output.shape,
             first.join(", ")

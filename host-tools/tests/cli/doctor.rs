@@ -38,11 +38,23 @@ fn bare_machine(bench: &Bench) -> Command {
         {
             echo "case \$* in --version) exit;; esac"
             echo "echo \"apt-get \$*\" >> $here/notes"
-            echo "case \$* in *--yes*)"
+            echo "case \$* in"
+            echo "*--no-remove*--simulate*) test ! -e $here/taken;;"
+            echo "*--simulate*) echo 'Inst qemu-system-arm (9 Debian:12/stable [amd64])';;"
+            echo "download*) : > all.deb;;"
+            echo "*--yes*)"
             echo "for name in arm aarch64 riscv32 riscv64; do"
             echo "printf '#!/bin/sh\\necho QEMU 9\\n' > $here/path/qemu-system-\$name; /bin/chmod 755 $here/path/qemu-system-\$name"
             echo "done;; esac"
         } | write apt-get
+        {
+            echo "case \$1 in --version) exit;; esac"
+            echo "echo \"dpkg-deb \$1\" >> $here/notes; /bin/mkdir -p \$3/usr/bin"
+            echo "for name in arm aarch64 riscv32 riscv64; do"
+            echo "printf '#!/bin/sh\\necho QEMU 9\\n' > \$3/usr/bin/qemu-system-\$name; /bin/chmod 755 \$3/usr/bin/qemu-system-\$name"
+            echo "done"
+        } | write dpkg-deb
+        for name in dirname basename; do printf '#!/bin/sh\nexec /usr/bin/%s "$@"\n' $name | { cat > path/$name; chmod 755 path/$name; }; done
     "#;
     let made = Command::new("sh").args(["-c", scripts]).arg(bench.path("")).status();
     assert!(made.expect("sh starts").success());
@@ -106,4 +118,31 @@ fn doctor_installs_what_is_missing_in_steps_that_it_names_first() {
         .output()
         .expect("it starts");
     assert_eq!((again.status.code(), &again.stderr[..]), (Some(0), &b""[..]));
+}
+
+/// As `cargo xtask setup` does: by the same steps.
+#[cfg(target_os = "linux")]
+#[test]
+fn doctor_unpacks_a_qemu_that_apt_may_not_install() {
+    let bench = Bench::new();
+    let mut doctor = bare_machine(&bench);
+    fs::write(bench.path("taken"), "").expect("written");
+    let fixed = doctor.args(["doctor", "--fix"]).output().expect("it starts");
+    let (text, said) = (
+        String::from_utf8_lossy(&fixed.stdout),
+        String::from_utf8_lossy(&fixed.stderr),
+    );
+    assert_eq!(fixed.status.code(), Some(0), "{text}{said}");
+    assert!(!text.contains("missing"), "{text}");
+    assert!(
+        said.contains("unpacks them into ") && said.contains(".qemu instead"),
+        "{said}"
+    );
+    let notes = fs::read_to_string(bench.path("notes")).expect("notes");
+    assert!(
+        !notes.contains("--yes") && notes.contains("apt-get download --quiet qemu-system-arm=9"),
+        "{notes}"
+    );
+    let starters = fs::read_dir(bench.path("checkout/.qemu/bin")).expect("unpacked");
+    assert_eq!(starters.count(), 4);
 }

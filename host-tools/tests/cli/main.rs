@@ -18,6 +18,7 @@ mod endings;
 mod graphs;
 mod inputs;
 mod messages;
+mod names;
 mod noise;
 mod onnx;
 mod options;

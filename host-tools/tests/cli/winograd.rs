@@ -30,7 +30,7 @@ fn field(summary: &Value, name: &str) -> u64 {
 
 /// Runs a model on the digits; returns its outputs.
 fn outputs(bench: &Bench, model: &Path) -> Vec<u8> {
-    let file = bench.path("outputs.npz");
+    let file = bench.path("outputs.npy");
     let mut run = Command::new(ARENITE);
     run.arg("run").arg(model).arg("--input").arg(digits("test_images.npy"));
     done(run.arg("--output").arg(&file).output().expect("it starts"));

@@ -22,6 +22,9 @@ use crate::places::{self, Libraries, PLACES, Result};
 /// The program that runs any model: what `run`, `bench` and others start on a board.
 const PROGRAM: &str = "infer";
 
+/// The most bytes of a program in an archive: one with its debug information has five times as many.
+const LARGEST_PROGRAM: u64 = 32 << 20;
+
 /// Contents of an archive.
 pub struct Parts<'a> {
     /// The folder with the programs, built for `triple`.
@@ -48,12 +51,7 @@ pub fn name(triple: &str) -> String {
 /// Errors of a build for a board, and files that cannot be read or written.
 pub fn archive(parts: &Parts<'_>, folder: &Path) -> Result<PathBuf> {
     let mut files = Files::new();
-    for program in ["pack", "arenite"] {
-        let suffix = if parts.triple.contains("windows") { ".exe" } else { "" };
-        let path = parts.programs.join(format!("{program}{suffix}"));
-        let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        files.insert(format!("bin/{program}{suffix}"), (bytes, true));
-    }
+    programs(parts, &mut files)?;
     firmware(parts.boards, &mut files)?;
     let package = cmake_package(parts.libraries)?.into_iter();
     files.extend(package.map(|(path, bytes)| (path, (bytes, false))));
@@ -70,6 +68,28 @@ pub fn archive(parts: &Parts<'_>, folder: &Path) -> Result<PathBuf> {
 
     let name = name(parts.triple);
     written(folder, &format!("{name}.tgz"), &packed(&name, &files)?)
+}
+
+/// Both programs, stripped.
+fn programs(parts: &Parts<'_>, files: &mut Files) -> Result<()> {
+    for program in ["pack", "arenite"] {
+        let suffix = if parts.triple.contains("windows") { ".exe" } else { "" };
+        let path = parts.programs.join(format!("{program}{suffix}"));
+        let wrong = |error| format!("{}: {error}", path.display());
+        let size = fs::metadata(&path).map_err(wrong)?.len();
+        if size > LARGEST_PROGRAM {
+            return Err(format!(
+                "{}: {size} bytes; a program of an archive has at most {LARGEST_PROGRAM}: build it with `--profile shipped`, which strips it",
+                path.display()
+            )
+            .into());
+        }
+        files.insert(
+            format!("bin/{program}{suffix}"),
+            (fs::read(&path).map_err(wrong)?, true),
+        );
+    }
+    Ok(())
 }
 
 /// Writes the archives of the [`PLACES`] into `folder`, with these libraries.
@@ -215,4 +235,35 @@ fn zipped(name: &str, files: &Files) -> Result<Vec<u8>> {
         archive.write_all(bytes)?;
     }
     Ok(archive.finish()?.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_with_its_debug_information_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let parts = Parts {
+            programs: folder.path(),
+            triple: "x86_64-unknown-linux-gnu",
+            boards: &[],
+            libraries: &Libraries::new(),
+        };
+        let write = |name: &str, size| {
+            let file = fs::File::create(folder.path().join(name)).expect("made");
+            file.set_len(size).expect("grown");
+        };
+        write("pack", LARGEST_PROGRAM);
+        write("arenite", LARGEST_PROGRAM + 1);
+        let error = programs(&parts, &mut Files::new()).expect_err("refused").to_string();
+        assert!(
+            error.contains("arenite: 33554433 bytes") && error.contains("--profile shipped"),
+            "{error}"
+        );
+        write("arenite", 1);
+        let mut files = Files::new();
+        programs(&parts, &mut files).expect("both");
+        assert_eq!(files.keys().collect::<Vec<_>>(), ["bin/arenite", "bin/pack"]);
+    }
 }

@@ -11,7 +11,6 @@ mod on_host;
 mod release;
 mod setup;
 mod suite;
-mod unpack;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -295,7 +294,8 @@ fn dist(names: &[String], cores: &[String]) -> Result<()> {
     let triple = setup::host_triple().ok_or("rustc does not name its host")?;
     run(&mut cargo(&[
         "build",
-        "--release",
+        "--profile",
+        "shipped",
         "--locked",
         "--package",
         "arenite-host",
@@ -303,7 +303,7 @@ fn dist(names: &[String], cores: &[String]) -> Result<()> {
     ]))?;
     let libraries = places::libraries(&cores)?;
     let parts = arenite_xtask::dist::Parts {
-        programs: &target().join("release"),
+        programs: &target().join("shipped"),
         triple: &triple,
         boards: &boards,
         libraries: &libraries,

@@ -5,9 +5,8 @@ pub(super) mod everything;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use arenite_host::board::{BOARDS, QEMU_FOLDER, find_program, install, ready};
+use arenite_host::board::{BOARDS, install, ready, remedies, take_qemus};
 
-use super::unpack::unpack;
 use super::{Result, root, run};
 
 const COMPONENTS: [&str; 2] = ["rustfmt", "clippy"];
@@ -100,36 +99,14 @@ fn rustup(what: &str, names: &[&str]) -> Result<()> {
     })
 }
 
-/// The qemus and Debian's packages that bring them.
-const QEMUS: [(&str, &[&str]); 2] = [
-    ("qemu-system-arm", &["qemu-system-arm", "qemu-system-aarch64"]),
-    ("qemu-system-misc", &["qemu-system-riscv32", "qemu-system-riscv64"]),
-];
-
-/// Installs the qemus that are missing. Where the system's own packages come from elsewhere and would have to go, they stay,
-/// and Debian's are unpacked into `.qemu` instead, where the boards look too.
+/// Installs the qemus that are missing, as `arenite doctor --fix` does. What no step brings is named by [`prepare`].
 fn qemu() -> Result<()> {
-    let lacks = |program: &&str| {
-        let starts = |path: PathBuf| run_quietly(&path.to_string_lossy(), &["--version"]).is_some();
-        !find_program(program).is_some_and(starts)
-    };
-    let missing: Vec<_> = QEMUS
-        .iter()
-        .filter(|(_, programs)| programs.iter().any(lacks))
-        .collect();
-    let packages: Vec<_> = missing.iter().map(|(package, _)| *package).collect();
-    let Err(refused) = apt(&packages) else {
+    let steps = remedies().qemus;
+    if steps.is_empty() {
         return Ok(());
-    };
-    if run_quietly("dpkg-deb", &["--version"]).is_none() {
-        return Err(refused);
     }
-    eprintln!("{refused}\nset-up: unpacks them into .qemu instead, which touches nothing of this system");
-    let packages = QEMUS.map(|(package, _)| package);
-    let programs: Vec<_> = QEMUS.iter().flat_map(|(_, programs)| *programs).copied().collect();
-    let folder = root().join(QEMU_FOLDER);
-    unpack("apt-get".as_ref(), &packages, &programs, &folder)
-        .map_err(|error| format!("{refused}\nNor can they be unpacked: {error}").into())
+    eprintln!("set-up: installs qemu");
+    Ok(take_qemus(&steps)?)
 }
 
 /// Programs for C on a Cortex-M, and Debian's packages that bring them. The compiler's C library has none.

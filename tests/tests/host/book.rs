@@ -215,6 +215,28 @@ fn the_readme_has_the_figures_of_the_results() {
     }
 }
 
+/// Rows of a generated table, between its marker and the end.
+fn table_rows(document: &str, marker: &str) -> usize {
+    let text = read(&root().join("docs").join(document));
+    let (_, table) = text.split_once(marker).expect("the table");
+    let (table, _) = table.split_once("<!-- end -->").expect("its end");
+    // Without head and line.
+    table.lines().filter(|line| line.starts_with("| ")).count() - 2
+}
+
+#[test]
+fn the_comparison_counts_the_operators_of_the_tables() {
+    let tflite = table_rows("operators.md", "<!-- beside Micro: generated -->");
+    let onnx = table_rows("onnx.md", "<!-- operators: generated -->");
+    let compared = read(&root().join("docs/tutorials/compared.md"));
+    let expected =
+        format!("| operators | {tflite} of [`.tflite`](../operators.md), {onnx} of [ONNX](../onnx.md#operators) |");
+    assert!(
+        compared.contains(&expected),
+        "compared.md says otherwise than: {expected}"
+    );
+}
+
 #[test]
 fn links_and_anchors_are_found() {
     let text = "[a](b.md) and [`c`](d.md#e-f), `[no](x)`\n```sh\n[no](y)\n```\n    [no](z)\n";

@@ -7,10 +7,12 @@ use arenite::kernels::Backend;
 use serde::Serialize;
 
 use super::error::BoardError;
-use super::install::{Manager, Step, remedy, rust_targets};
+use super::install::{Manager, Step, remedy, rust_targets, take};
 use super::qemu::find_program;
 use super::table::{BOARDS, Board};
+use super::unpack::unpack;
 use super::{qemu, toolchain, workshop};
+use crate::files::print;
 
 /// One thing that is needed, and whether it is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -116,26 +118,37 @@ fn qemus() -> Vec<&'static str> {
     qemus
 }
 
-/// The steps that install what is missing, and what no step brings, with what to do about it.
-pub fn remedies() -> (Vec<Step>, Vec<Finding>) {
+/// What is to be done about everything that is missing.
+#[derive(Debug, Default)]
+pub struct Remedies {
+    /// The steps that install Rust's targets.
+    pub targets: Vec<Step>,
+    /// The steps that install the qemus, for [`take_qemus`].
+    pub qemus: Vec<Step>,
+    /// Findings that no step mends, with what to do about them.
+    pub left: Vec<Finding>,
+}
+
+/// The steps that install what is missing, and what no step brings.
+pub fn remedies() -> Remedies {
     let findings = doctor();
     let lacks = |what: &str| {
         findings
             .iter()
             .any(|finding| finding.what == what && finding.found.is_none())
     };
-    let (mut steps, mut left) = (Vec::new(), Vec::new());
+    let mut remedies = Remedies::default();
     let missing: Vec<_> = triples()
         .into_iter()
         .filter(|triple| lacks(&format!("target {triple}")))
         .collect();
     let has_rustup = starts("rustup", "--version");
     if has_rustup {
-        steps.extend(rust_targets(&missing));
+        remedies.targets = rust_targets(&missing);
     }
     let missing: Vec<_> = qemus().into_iter().filter(|qemu| lacks(qemu)).collect();
     let manager = Manager::here();
-    steps.extend(manager.iter().flat_map(|manager| manager.steps(&missing, is_root())));
+    remedies.qemus = manager.map_or_else(Vec::new, |manager| manager.steps(&missing, is_root()));
     for finding in &findings {
         let fixed = match finding.what.split_once(' ') {
             Some(("target", _)) => has_rustup,
@@ -144,10 +157,35 @@ pub fn remedies() -> (Vec<Step>, Vec<Finding>) {
             _ => manager.is_some() && missing.contains(&finding.what.as_str()),
         };
         if finding.found.is_none() && !fixed {
-            left.push(finding.clone());
+            remedies.left.push(finding.clone());
         }
     }
-    (steps, left)
+    remedies
+}
+
+/// Takes the steps that install qemus. Where apt refuses, as it does where packages of this system would have to go, Debian's are unpacked into
+/// [`workshop::qemu_folder`] instead, where boards look as well.
+///
+/// # Errors
+/// As [`super::install::take`], and why nothing could be unpacked.
+pub fn take_qemus(steps: &[Step]) -> Result<(), String> {
+    let Err(refused) = take(steps) else { return Ok(()) };
+    let is_apt = steps
+        .iter()
+        .any(|step| step.command.iter().any(|word| word == "apt-get"));
+    if !is_apt || !starts("dpkg-deb", "--version") {
+        return Err(refused);
+    }
+    let folder = workshop::qemu_folder().map_err(|error| format!("{refused}\n{error}"))?;
+    print::note(format_args!(
+        "{refused}\nunpacks them into {} instead, which touches nothing of this system",
+        folder.display()
+    ));
+    let programs = qemus();
+    let mut packages: Vec<&str> = programs.iter().map(|qemu| Manager::Apt.package(qemu)).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    unpack(&packages, &programs, &folder).map_err(|error| format!("{refused}\nNor can they be unpacked: {error}"))
 }
 
 fn starts(program: &str, argument: &str) -> bool {

@@ -24,7 +24,7 @@ pub enum Manager {
 /// A command that changes this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    command: Vec<String>,
+    pub(super) command: Vec<String>,
     /// Whether what follows is tried even where this fails.
     may_fail: bool,
     /// Advice for when the step fails.
@@ -62,7 +62,7 @@ impl Manager {
     }
 
     /// The package that brings a qemu.
-    fn package(self, qemu: &str) -> &str {
+    pub(super) fn package(self, qemu: &str) -> &str {
         match (self, qemu) {
             (Self::Homebrew, _) => "qemu",
             (Self::Winget, _) => "SoftwareFreedomConservancy.QEMU",

@@ -55,6 +55,8 @@ mod toolchain;
 #[cfg(feature = "tools")]
 mod trace;
 #[cfg(feature = "tools")]
+mod unpack;
+#[cfg(feature = "tools")]
 mod workshop;
 mod worst;
 
@@ -70,7 +72,7 @@ pub use worst::{most_instructions, tell as tell_worst};
 pub use {
     bench::{Bench, BenchOptions, BenchStep, bench},
     cycles::Estimate,
-    doctor::{Finding, doctor, doubted, miscomputes, ready, remedies},
+    doctor::{Finding, Remedies, doctor, doubted, miscomputes, ready, remedies, take_qemus},
     error::BoardError,
     firmware::{Firmware, Profile},
     flash::{FLASHES, Flash},

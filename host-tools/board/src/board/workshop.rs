@@ -123,8 +123,19 @@ pub(super) fn place() -> Result<String, BoardError> {
     })
 }
 
-/// The folder of the checkout where `cargo xtask setup` puts a qemu that it may not install.
+/// The folder of the checkout for a qemu that may not be installed.
 pub const QEMU_FOLDER: &str = ".qemu";
+
+/// Where a qemu goes that may not be installed: [`QEMU_FOLDER`], or, without a checkout, the cache.
+///
+/// # Errors
+/// As [`checkout`], and [`BoardError::Cache`].
+pub(super) fn qemu_folder() -> Result<PathBuf, BoardError> {
+    Ok(match checkout()? {
+        Some(root) => root.join(QEMU_FOLDER),
+        None => sources::cache()?.join("qemu"),
+    })
+}
 
 /// Folders beside the path where programs are looked for: unpacked ones of the checkout, and of the cache.
 pub(super) fn beside_the_path() -> Vec<PathBuf> {

@@ -1,7 +1,7 @@
 //! A library for programs in C: one archive with a compiled network, its memory and a function that runs it. Cargo builds it; C links it.
 
 use super::chip::Chip;
-use super::project::{Crates, File, IMAGE, NETWORK, RUNTIME, build, dependencies};
+use super::project::{Crates, File, IMAGE, NETWORK, brought, build, dependencies};
 
 /// Features of the runtime that say what a core has; the others are about programs.
 const BACKENDS: [&str; 4] = ["dsp", "mve", "rvv", "sme"];
@@ -41,9 +41,9 @@ fn manifest(chip: &Chip, name: &str, crates: &Crates) -> String {
         .copied()
         .filter(|it| BACKENDS.contains(it))
         .collect();
-    let [exclude, arenite, packs] = dependencies(crates, &backends);
+    let [exclude, arenite] = dependencies(crates, &backends);
     format!(
-        "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n{exclude}\n{arenite}\n{packs}\
+        "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n{exclude}\n{arenite}\n\
          [lib]\ncrate-type = [\"staticlib\"]\ntest = false\ndoctest = false\nbench = false\n\n\
          # The runtime's loops for speed, everything else for size.\n[profile.release]\npanic = \"abort\"\nopt-level = \"s\"\nlto = \"fat\"\n\
          codegen-units = 1\n\n[profile.release.package.arenite]\nopt-level = 2\n\n[profile.dev]\npanic = \"abort\"\nopt-level = 1\n"
@@ -161,13 +161,7 @@ int main(void)
 "#;
 
 fn readme(chip: &Chip, name: &str, crates: &Crates) -> String {
-    let brought = match crates {
-        Crates::Named { .. } => String::new(),
-        Crates::Brought => format!(
-            "\n`{RUNTIME}/` is the runtime, of the version of the tool that made this library; `build.rs` wants `pack` of that version in the path, or where\n\
-             `ARENITE_PACK` says.\n"
-        ),
-    };
+    let brought = brought(crates, "library");
     format!(
         "# {name}\n\nA network for programs in C on the {} ({}). It is built by Rust (https://rustup.rs); whoever links it needs none.\n\n    \
          rustup target add {triple}\n    cargo build --release          # target/{triple}/release/lib{archive}.a\n\n\

@@ -53,7 +53,7 @@ const MORE_IMAGES: [&str; 2] = [
     0.0, 0.0, 0.375, 0.9375, 1.0, 0.75, 0.0625, 0.0,",
 ];
 
-/// The build script of a project that brings the runtime along, but for its end.
+/// The build script, but for its end. It starts a program, so that nothing of the host tools is compiled for a project.
 const PACKS: &str = r#"//! Packs the network for the chip whenever its files change, by the program `pack`.
 
 use std::env::var;
@@ -69,7 +69,10 @@ fn fail(message: &str) -> ! {
 fn main() {
     println!("cargo::rerun-if-changed=net");
     println!("cargo::rerun-if-env-changed=ARENITE_PACK");
-    let pack = var("ARENITE_PACK").unwrap_or_else(|_| "pack".to_string());
+    let pack = var("ARENITE_PACK").unwrap_or_else(|_| @PACK@.to_string());
+    if std::path::Path::new(&pack).is_file() {
+        println!("cargo::rerun-if-changed={pack}");
+    }
     let model = format!("{}/digits.bin", var("OUT_DIR").unwrap());
     let packed = Command::new(&pack)
         .args(["net/digits.trace.json", "--target", "@TARGET@", "-o", &model])
@@ -83,18 +86,13 @@ fn main() {
     }
 "#;
 
-/// Where cargo finds the crates of a project.
+/// Where the build of a project finds the runtime and the program that packs.
 #[derive(Debug, Clone)]
-pub enum Crates {
-    /// Elsewhere: each as the part of a dependency behind its name.
-    Named {
-        /// The runtime.
-        arenite: String,
-        /// The host tools, which pack in a build script.
-        arenite_host: String,
-    },
-    /// The runtime in the project itself, in [`RUNTIME`]; the program `pack` packs.
-    Brought,
+pub struct Crates {
+    /// The runtime, as the part of a dependency behind its name; `None` for a runtime in the project itself, in [`RUNTIME`].
+    pub arenite: Option<String>,
+    /// The program `pack`: its path, or a name that is looked for in the path. `ARENITE_PACK` names another one.
+    pub pack: String,
 }
 
 /// The folder of a project that brings the runtime along.
@@ -132,7 +130,7 @@ fn manifest(chip: &Chip, name: &str, crates: &Crates) -> String {
     // Error messages over defmt take no text in the chip's flash.
     let log = chip.is_logged().then_some(&"defmt");
     let features: Vec<&str> = chip.features.iter().chain(log).copied().collect();
-    let [exclude, arenite, packs] = dependencies(crates, &features);
+    let [exclude, arenite] = dependencies(crates, &features);
     let own = match chip.emulation {
         Some(_) => {
             "[features]\n# For qemu, which lacks some of the chip: see README.md.\nemulated = [\"dep:semihosting\"]\n\n"
@@ -140,7 +138,7 @@ fn manifest(chip: &Chip, name: &str, crates: &Crates) -> String {
         None => "",
     };
     format!(
-        "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n{exclude}\n{own}{arenite}{}\n\n{packs}\
+        "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n{exclude}\n{own}{arenite}{}\n\n\
          [[bin]]\nname = {name:?}\npath = \"src/main.rs\"\ntest = false\nbench = false\n\n\
          # The runtime's loops for speed, everything else for size.\n[profile.release]\npanic = \"abort\"\nopt-level = \"s\"\nlto = \"fat\"\n\
          codegen-units = 1\ndebug = true\n\n[profile.release.package.arenite]\nopt-level = 2\n\n[profile.dev]\npanic = \"abort\"\nopt-level = 1\n",
@@ -148,24 +146,19 @@ fn manifest(chip: &Chip, name: &str, crates: &Crates) -> String {
     )
 }
 
-/// Lines of a manifest: what the workspace leaves out, the dependency on the runtime with these features, and what the build script wants.
-pub(super) fn dependencies(crates: &Crates, features: &[&str]) -> [String; 3] {
-    let (exclude, arenite, packs) = match crates {
-        Crates::Named { arenite, arenite_host } => (
-            String::new(),
-            arenite.clone(),
-            format!("[build-dependencies]\narenite-host = {{ {arenite_host} }}\n\n"),
-        ),
-        Crates::Brought => (
+/// Lines of a manifest: what the workspace leaves out, and the dependency on the runtime with these features.
+pub(super) fn dependencies(crates: &Crates, features: &[&str]) -> [String; 2] {
+    let (exclude, arenite) = match &crates.arenite {
+        Some(arenite) => (String::new(), arenite.clone()),
+        None => (
             format!("exclude = [{RUNTIME:?}]\n"),
             format!("path = \"{RUNTIME}/core\""),
-            String::new(),
         ),
     };
     let features: Vec<String> = features.iter().map(|feature| format!("{feature:?}")).collect();
     let features = features.join(", ");
     let arenite = format!("[dependencies]\narenite = {{ {arenite}, features = [{features}] }}\n");
-    [exclude, arenite, packs]
+    [exclude, arenite]
 }
 
 fn config(chip: &Chip) -> String {
@@ -221,14 +214,23 @@ fn memory_of(chip: &Chip) -> &'static str {
 
 /// The build script, with these lines at its end.
 pub(super) fn build(chip: &Chip, crates: &Crates, memory: &str) -> String {
-    if let Crates::Brought = crates {
-        return format!("{PACKS}{memory}}}\n").replace("@TARGET@", chip.target);
+    format!("{PACKS}{memory}}}\n")
+        .replace("@TARGET@", chip.target)
+        .replace("@PACK@", &format!("{:?}", crates.pack))
+}
+
+/// Lines of the project's `README.md`: where the runtime is, and which program packs.
+pub(super) fn brought(crates: &Crates, made: &str) -> String {
+    match crates.arenite {
+        Some(_) => format!(
+            "\n`build.rs` starts `{}`, or what `ARENITE_PACK` names; the runtime is that of the checkout.\n",
+            crates.pack
+        ),
+        None => format!(
+            "\n`{RUNTIME}/` is the runtime, of the version of the tool that made this {made}; `build.rs` wants `pack` of that version in the path, or where\n\
+             `ARENITE_PACK` says.\n"
+        ),
     }
-    format!(
-        "//! Packs the network for the chip whenever its files change.\n\nfn main() {{\n    \
-         arenite_host::build::Pack::new(\"net/digits.trace.json\")\n        .target({:?})\n        .write(\"digits\");\n{memory}}}\n",
-        chip.target
-    )
 }
 
 fn memory(chip: &Chip, sections: &str) -> String {
@@ -326,13 +328,7 @@ fn readme(chip: &Chip, name: &str, crates: &Crates) -> String {
         ),
         _ => "    cargo run --release            # in qemu\n".to_string(),
     };
-    let brought = match crates {
-        Crates::Named { .. } => String::new(),
-        Crates::Brought => format!(
-            "\n`{RUNTIME}/` is the runtime, of the version of the tool that made this project; `build.rs` wants `pack` of that version in the path, or where\n\
-             `ARENITE_PACK` says.\n"
-        ),
-    };
+    let brought = brought(crates, "project");
     let [emulate, emulated] = emulation(chip);
     format!(
         "# {name}\n\nA network on the {} ({}).\n\n    rustup target add {}\n    cargo build --release\n{flash}{emulate}\n{emulated}\

@@ -1,5 +1,6 @@
 //! Standard output and standard error. Neither ever ends the program with a panic.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Write};
@@ -47,11 +48,32 @@ fn held(add: impl FnOnce(&mut Captured)) -> bool {
     CAPTURED.with_borrow_mut(|captured| captured.as_mut().map(add).is_some())
 }
 
-/// Prints on standard output. A reader that has seen enough (`| head`) is no failure.
+/// A text without what moves a terminal's cursor or its colours, but for ends of lines and tabs; escaped as JSON has it, which may be printed so as well.
+fn plain(text: &str) -> Cow<'_, str> {
+    let hidden = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(hidden) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |c: char| match hidden(c) {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.to_string(),
+    };
+    Cow::Owned(text.chars().map(escaped).collect())
+}
+
+/// Prints on standard output, escaped by [`plain`]. A reader that has seen enough (`| head`) is no failure.
 ///
 /// # Errors
 /// [`ErrorKind::Io`] where it cannot be written, such as on a full disk.
 pub fn out(text: &str) -> Result<()> {
+    styled(&plain(text))
+}
+
+/// Prints on standard output as it is, with the colours of a page that is the programs' own.
+///
+/// # Errors
+/// As [`out`].
+pub fn styled(text: &str) -> Result<()> {
     if held(|captured| captured.out.push_str(text)) {
         return Ok(());
     }
@@ -77,8 +99,13 @@ pub fn above(bar: Option<ProgressBar>) {
     *BELOW.lock().unwrap_or_else(PoisonError::into_inner) = bar;
 }
 
-/// A line on standard error. Where that cannot be written there is nobody to tell.
+/// A line on standard error, escaped by [`plain`]. Where that cannot be written there is nobody to tell.
 pub fn note(line: impl fmt::Display) {
+    styled_note(plain(&line.to_string()));
+}
+
+/// A line on standard error as it is, with colours: of an error, whose texts are escaped.
+pub fn styled_note(line: impl fmt::Display) {
     if held(|captured| captured.notes.push(line.to_string())) {
         return;
     }
@@ -97,6 +124,12 @@ pub fn note(line: impl fmt::Display) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_are_escaped_but_for_lines_and_tabs() {
+        assert_eq!(plain("a\tb\n é"), "a\tb\n é");
+        assert_eq!(plain("\u{1b}[2J\"\u{9b}\r\""), "\\u001b[2J\"\\u009b\\u000d\"");
+    }
 
     #[test]
     fn captured_texts_are_those_of_the_work_alone() {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::facts::place;
 use super::infer::{infer, infer_dtype};
 use super::numbers;
 use super::{DType, Data, Graph, Op, Role, TensorId, TensorKind};
@@ -25,7 +26,7 @@ pub fn check(graph: &Graph) -> Result<()> {
 pub fn check_structure(graph: &Graph) -> Result<()> {
     check_order(graph)?;
     for node in graph.nodes.iter().filter(|node| node.role == Role::Forward) {
-        let at = |e: Error| e.at(format_args!("`{}` ({}), {}", node.name, node.kind, node.origin));
+        let at = |e: Error| e.at(place(graph, node));
         let inputs: Vec<_> = node.inputs.iter().map(|id| id.map(|id| graph.tensor(id))).collect();
         numbers::check(&node.op).map_err(at)?;
         let shape = infer(&node.op, &inputs).map_err(at)?;
@@ -84,7 +85,7 @@ fn check_order(graph: &Graph) -> Result<()> {
         .collect();
     let exists = |id: TensorId| id.0 < graph.tensors.len();
     for node in graph.nodes.iter().filter(|node| node.op != Op::Opaque) {
-        let at = |e: Error| e.at(format_args!("`{}` ({}), {}", node.name, node.kind, node.origin));
+        let at = |e: Error| e.at(place(graph, node));
         for &id in node.inputs.iter().flatten() {
             if !exists(id) {
                 return Err(at(Error::internal("it reads a tensor that does not exist")));

@@ -150,6 +150,27 @@ pub const UNUSED: &str = "unused";
 /// [`Node::kind`] of nodes that stand for no operator of the trace: an importer put them in to say what the trace implies.
 pub const IMPLIED: &str = "implied";
 
+/// A node as its owner knows it, for messages: by its own name and kind; one that an importer put in, by the operator of the file that it is a part of, or by
+/// the tensor that it reads.
+pub fn described(graph: &Graph, node: &Node) -> String {
+    if node.kind != IMPLIED {
+        return format!("`{}` ({})", node.name, node.kind);
+    }
+    let of_file = |other: &&Node| other.origin == node.origin && other.kind != IMPLIED;
+    if let Some(whole) = graph.nodes.iter().find(of_file) {
+        return format!("`{}` ({})", whole.name, whole.kind);
+    }
+    let operands = node.inputs.iter().flatten().map(|&id| graph.tensor(id));
+    let operand = operands.clone().find(|tensor| !tensor.is_const()).or(operands.last());
+    let name = operand.map_or(&node.name, |tensor| &tensor.name);
+    format!("a step behind `{name}`, which the file implies")
+}
+
+/// Where an error is: the node as [`described`], and its place in the file.
+pub fn place(graph: &Graph, node: &Node) -> String {
+    format!("{}, {}", described(graph, node), node.origin)
+}
+
 /// Forward operators by the dialect's own name.
 pub fn operators(graph: &Graph) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();

@@ -83,7 +83,12 @@ impl<'m> Folder<'m> {
         }
         let path = self.folder.join(relative);
         // Symbolic links may lead out of it.
-        let found = canonical(&path).map_err(|e| Error::io(&path, READING, &e))?;
+        let found = canonical(&path).map_err(|e| {
+            Error::io(&path, READING, &e).help(format!(
+                "a model's external data are looked for in its own folder, `{}`: put the file there, by the name that the model has for it",
+                self.folder.display()
+            ))
+        })?;
         let folder = canonical(self.folder).map_err(|e| Error::io(self.folder, READING, &e))?;
         if !found.starts_with(&folder) || !is_file(&found) {
             return Err(outside());

@@ -25,7 +25,7 @@ pub use parameters::{Parameter, keep_batch_norms};
 pub use recompute::Saving;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{Graph, Op, TensorId, TensorKind, check};
+use crate::graph::{Graph, Op, TensorId, TensorKind, check, facts};
 use crate::passes;
 use reverse::Reverse;
 
@@ -207,7 +207,7 @@ fn without_gradient(graph: &Graph, loss: Loss, needs: &[bool]) -> Result<()> {
             continue;
         }
         if let Err(reason) = rules::has_gradient(graph, node, needs) {
-            refused.push(format!("`{}` ({}): {reason}", node.name, node.kind));
+            refused.push(format!("{}: {reason}", facts::described(graph, node)));
         }
         reaches.extend(node.inputs.iter().flatten());
     }

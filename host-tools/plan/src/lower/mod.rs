@@ -154,7 +154,7 @@ pub fn lower_beside(
                     Ok(())
                 }
             })
-            .map_err(|e| e.at(format_args!("`{}` ({}), {}", node.name, node.kind, node.origin)))?;
+            .map_err(|e| e.at(facts::place(&lower.program.graph, node)))?;
     }
     lower.program.target = target;
     Ok(lower.program)

@@ -10,7 +10,7 @@ use super::lookup;
 use super::nodes::{as_int8, drop_unread, ends, moves};
 use crate::error::Result;
 use crate::graph::composite::{self, Composite, Links};
-use crate::graph::{Activation, Graph, Node, Op, Quant, ReduceKind, Tensor, TensorId, TensorKind};
+use crate::graph::{Activation, Graph, Node, Op, Quant, ReduceKind, Tensor, TensorId, TensorKind, facts};
 use crate::lower::elementwise_int::arithmetic;
 use crate::lower::numbers;
 use crate::quantize::{Form, activations, conversion, on_int8};
@@ -124,7 +124,7 @@ impl Fold<'_> {
                 Outcome::Done => return Ok(()),
                 Outcome::Both => {}
                 Outcome::Left(reason) => {
-                    let reason = format!("`{}` ({}): {reason}", node.name, node.kind);
+                    let reason = format!("{}: {reason}", facts::described(self.graph, &node));
                     self.left.push((index, reason));
                 }
             },

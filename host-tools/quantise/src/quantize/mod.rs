@@ -54,7 +54,7 @@ use self::search::{Found, Refined};
 pub use self::weight_only::WeightOnly;
 pub use self::weight_only::{keep_bytes, run as store_weights};
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{Graph, LowBits, Node, Op, TensorId, TensorKind};
+use crate::graph::{Graph, LowBits, Node, Op, TensorId, TensorKind, facts};
 use crate::memory::lifetimes;
 use crate::report::Quantization;
 use crate::samples;
@@ -305,10 +305,11 @@ pub fn refuse_other(graph: &Graph, wanted: Option<DType>) -> Result<()> {
     let wanted_integers = wanted_integers.into_iter().find(|kind| Some(kind.dtype()) == wanted);
     if let Some(activations) = wanted_integers {
         let option = activations.option();
-        if let Some(node) = graph.nodes.iter().find(layer) {
+        let own = |node: &&Node| node.kind != facts::IMPLIED && layer(node);
+        if let Some(node) = graph.nodes.iter().find(own).or_else(|| graph.nodes.iter().find(layer)) {
             let message = format!(
-                "--dtype {option}: the network computes in f32, `{}` ({}) first of all",
-                node.name, node.kind
+                "--dtype {option}: the network computes in f32, {} first of all",
+                facts::described(graph, node)
             );
             return Err(Error::new(ErrorKind::Usage, message)
                 .help(format!("--calibrate FILE gives the sample inputs that {option} wants")));
@@ -321,7 +322,7 @@ pub fn refuse_other(graph: &Graph, wanted: Option<DType>) -> Result<()> {
         });
         return other.map_or(Ok(()), |node| {
             let is = graph.tensor(node.outputs[0]).dtype.name();
-            let message = format!("--dtype {option}: `{}` ({}) is {is}", node.name, node.kind);
+            let message = format!("--dtype {option}: {} is {is}", facts::described(graph, node));
             Err(Error::unsupported(message)
                 .expected(format!(
                     "activations of {}, or a network in f32 and --calibrate",
@@ -335,8 +336,8 @@ pub fn refuse_other(graph: &Graph, wanted: Option<DType>) -> Result<()> {
             None => Ok(()),
             Some(node) => {
                 let message = format!(
-                    "--dtype f32: the network is quantised, `{}` ({}) first of all",
-                    node.name, node.kind
+                    "--dtype f32: the network is quantised, {} first of all",
+                    facts::described(graph, node)
                 );
                 Err(Error::unsupported(message)
                     .expected("a network in f32")
@@ -381,7 +382,7 @@ fn refuse_states(graph: &Graph) -> Result<()> {
                 let mut operands = node.inputs.iter().flatten();
                 operands.any(|&id| graph.tensor(id).name == tensor.name)
             });
-            let users: Vec<String> = users.map(|node| format!("`{}` ({})", node.name, node.kind)).collect();
+            let users: Vec<String> = users.map(|node| facts::described(graph, node)).collect();
             Err(Error::unsupported(format!(
                 "a network with a state in f32, `{}`, of {}",
                 tensor.name,

@@ -3,7 +3,7 @@
 use super::activations::Activations;
 use super::form::{concerns, form};
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::{Graph, Node};
+use crate::graph::{Graph, Node, facts};
 use crate::spelling::distance;
 
 /// How many near names a message lists.
@@ -40,7 +40,7 @@ pub(super) fn kept(graph: &Graph, names: &[String], activations: Activations) ->
         .iter()
         .map(|(index, reason)| {
             let node = &graph.nodes[*index];
-            format!("`{}` ({}): {reason}", node.name, node.kind)
+            format!("{}: {reason}", facts::described(graph, node))
         })
         .collect();
     let form = format!("no {} form: {}", activations.dtype().name(), layers.join("; "));

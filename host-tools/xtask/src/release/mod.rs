@@ -117,7 +117,7 @@ fn build(version: &Version) -> Result<PathBuf> {
     copied(&target().join("package-check/package"), &folder, &["crate"])?;
     let python = setup::python().ok_or("no Python: `cargo xtask setup --all` installs it")?;
     run(Command::new(python)
-        .args(["-m", "maturin", "build", "--release", "--locked", "--out"])
+        .args(["-m", "maturin", "build", "--profile", "shipped", "--locked", "--out"])
         .arg(&folder)
         .current_dir(root().join("host-tools/python")))?;
     fs::write(

@@ -3,6 +3,7 @@
 mod emulated;
 mod sizes;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -155,6 +156,34 @@ fn a_new_project_builds_and_runs() {
     project(&["--chip", board.name], &project_folder);
     let printed = good(&cargo(&project_folder, &["run", "--quiet"]));
     assert!(printed.starts_with("this is a 7, or else a "), "{printed}");
+}
+
+/// The most packages that cargo compiles for a project: the host tools alone are more than that.
+const PACKAGES: usize = 40;
+
+#[test]
+fn a_project_of_a_checkout_builds_nothing_of_the_host_tools() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for arguments in [&["--chip", "mps2-an386"][..], &["--chip", "mps2-an386", "--c"]] {
+        let project_folder = folder.path().join(format!("project{}", arguments.len()));
+        project(arguments, &project_folder);
+        fs::copy(root().join("Cargo.lock"), project_folder.join("Cargo.lock")).expect("copied");
+        let tree = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(["tree", "--edges", "normal,build", "--prefix", "none", "--no-dedupe"])
+            .current_dir(&project_folder)
+            .output();
+        let tree = good(&tree.expect("cargo starts"));
+        let packages: BTreeSet<&str> = tree.lines().filter(|line| !line.is_empty()).collect();
+        assert!(
+            packages.iter().any(|package| package.starts_with("arenite v")),
+            "{tree}"
+        );
+        assert!(
+            !packages.iter().any(|package| package.starts_with("arenite-host ")),
+            "{tree}"
+        );
+        assert!(packages.len() <= PACKAGES, "{}:\n{tree}", packages.len());
+    }
 }
 
 /// All files of a folder.

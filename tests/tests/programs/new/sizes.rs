@@ -53,9 +53,9 @@ fn lines(text: &str) -> usize {
 /// Code and constants of a program, in bytes, or the compiler's first error.
 fn measured(chip: &Chip, name: &str, runtime: &str, text: &str, model: Option<&Path>) -> Result<(u64, u64), String> {
     let folder = tempfile::tempdir().expect("a folder");
-    let crates = Crates::Named {
-        arenite: format!("path = {:?}", root().join("core")),
-        arenite_host: "version = \"*\"".to_owned(),
+    let crates = Crates {
+        arenite: Some(format!("path = {:?}", root().join("core"))),
+        pack: "pack".to_owned(),
     };
     for file in chips::project(chip, name, &crates) {
         let path = folder.path().join(file.path);
@@ -63,8 +63,6 @@ fn measured(chip: &Chip, name: &str, runtime: &str, text: &str, model: Option<&P
         fs::write(path, file.bytes).expect("written");
     }
     let manifest = fs::read_to_string(folder.path().join("Cargo.toml")).expect("written");
-    // The model is packed already.
-    let manifest = manifest.replace("[build-dependencies]\narenite-host = { version = \"*\" }\n", "");
     let (head, rest) = manifest.split_once("\narenite = ").expect("the runtime");
     let (arenite, rest) = rest.split_once('\n').expect("a line");
     let arenite = format!("arenite = {arenite}");
@@ -74,6 +72,7 @@ fn measured(chip: &Chip, name: &str, runtime: &str, text: &str, model: Option<&P
         format!("{head}\n{dependency}\n{rest}"),
     )
     .expect("written");
+    // The model is packed already.
     let script = "fn main() {\n    println!(\"cargo::rustc-link-search={}\", std::env::var(\"CARGO_MANIFEST_DIR\").unwrap());\n}\n";
     fs::write(folder.path().join("build.rs"), script).expect("written");
     fs::write(folder.path().join("src/main.rs"), text).expect("written");

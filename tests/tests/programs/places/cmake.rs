@@ -1,4 +1,4 @@
-//! The CMake package of an archive. That sources are added as a subdirectory, the example of `tests/tests/c` shows.
+//! The CMake package of an archive, and the sources of a checkout as a subdirectory; of the latter on a Cortex-M4F the example for C (`c/mod.rs`) shows it.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use arenite_tests::turns;
 use arenite_xtask::dist;
 use arenite_xtask::places::{CORES, Core, Libraries};
 
-use super::bare::{board, built, can_build, configured, files, here, library, run, said, script, written};
+use super::bare::{board, built, can_build, configured, files, here, library, root, run, said, script, written};
 
 /// Cores that are compiled for; the others' libraries differ by the features of `tests/tests/matrix.rs` alone.
 const BUILT: [&str; 5] = ["cortex-m0plus", "cortex-m4f", "cortex-m33f", "cortex-m55", "riscv64gc"];
@@ -57,6 +57,31 @@ fn find_package_takes_the_library_of_the_core() {
         let mut cmake = configured(core, core.options, &here().join("bare"), folder, &defines);
         let done = cmake.output().expect("cmake starts");
         assert!(done.status.success(), "{}: {}", core.name, said(&done));
+        built(folder);
+        assert_eq!(run(board, &folder.join("build/bare")), "this is a 7\n", "{}", core.name);
+    }
+}
+
+#[test]
+fn add_subdirectory_builds_the_library_of_the_core() {
+    const TEST: &str = "add_subdirectory_builds_the_library_of_the_core";
+    let others = BUILT.into_iter().filter(|name| *name != "cortex-m4f").map(core);
+    for core in turns(TEST, 4, others) {
+        let (true, Some(board)) = (can_build(TEST, core), board(TEST, core)) else {
+            continue;
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let defines = [
+            digit(folder),
+            format!("SCRIPT={}", script(board, folder).display()),
+            format!("SUBDIRECTORY={}", root().join("firmware/c").display()),
+        ];
+        let mut cmake = configured(core, core.options, &here().join("bare"), folder, &defines);
+        let done = cmake.output().expect("cmake starts");
+        assert!(done.status.success(), "{}: {}", core.name, said(&done));
+        let said = said(&done);
+        assert!(said.contains(&format!("arenite: builds for {}\n", core.name)), "{said}");
         built(folder);
         assert_eq!(run(board, &folder.join("build/bare")), "this is a 7\n", "{}", core.name);
     }

@@ -140,6 +140,9 @@ fn the_wheel_does_what_the_programs_do() {
     } else if !has("sklearn") {
         skip(&format!("{name}, the notebook"), "no scikit-learn");
     }
+    if !has("mypy") {
+        skip(&format!("{name}, the types"), "no Python with mypy");
+    }
     match arenite_tests::shared() {
         Some(shared) => drop(tests.env("ARENITE_SHARED", shared)),
         None => skip(&format!("{name}, a language model"), "no shared data"),
@@ -148,7 +151,7 @@ fn the_wheel_does_what_the_programs_do() {
     let passed = said.lines().filter(|line| line.ends_with("... ok")).count();
     let skipped = said.lines().filter(|line| line.contains("... skipped")).count();
     assert!(
-        passed + skipped >= 30 && skipped <= 4,
+        passed + skipped >= 30 && skipped <= 6,
         "{passed} passed, {skipped} skipped:\n{said}"
     );
     compared("the programs", passed, 28);

@@ -3,6 +3,7 @@
 import gc
 import importlib.util
 import os
+import shutil
 import unittest
 import weakref
 
@@ -32,6 +33,69 @@ class Bytes(Case):
         for source in [MODELS / "tflite_ops/linear.tflite", MODELS / "recurrent/gru.onnx"]:
             name = source.stem
             self.assertEqual(arenite.pack(source.read_bytes(), name=name).to_bytes(), self.packed(source, "--name", name))
+
+    def test_an_onnx_model_is_its_file(self) -> None:
+        """`onnx.ModelProto`, and a stand-in with what is asked of one."""
+        path = MODELS / "recurrent/gru.onnx"
+        expected = self.packed(path, "--name", "network")
+
+        class ModelProto:
+            graph = None
+
+            def SerializeToString(self) -> bytes:
+                return path.read_bytes()
+
+        self.assertEqual(arenite.pack(ModelProto()).to_bytes(), expected)
+        if importlib.util.find_spec("onnx") is not None:
+            import onnx
+
+            self.assertEqual(arenite.pack(onnx.load(path)).to_bytes(), self.packed(path, "--name", "network"))
+
+        class Large(ModelProto):
+            def SerializeToString(self) -> bytes:
+                raise ValueError("over 2 GiB")
+
+        with self.assertRaisesRegex(arenite.Error, "over 2 GiB") as caught:
+            arenite.pack(Large())
+        self.assertIn("save_as_external_data=True", caught.exception.help)
+
+    def test_a_keras_model_is_its_export(self) -> None:
+        """A stand-in with the one method that is called: as ONNX, as LiteRT where that fails, and an error where both do."""
+        exports = {"onnx": MODELS / "recurrent/gru.onnx", "litert": MODELS / "tflite_ops/linear.tflite"}
+        asked = []
+
+        class Functional:
+            name = "small"
+
+            def __init__(self, forms: set[str]) -> None:
+                self.forms = forms
+
+            def export(self, path: str, format: str, verbose: bool) -> None:
+                asked.append(format)
+                if format not in self.forms:
+                    raise ImportError(f"no {format} here")
+                shutil.copy(exports[format], path)
+
+        Functional.__module__ = "keras.src.models.functional"
+        for forms, taken in [({"onnx", "litert"}, "onnx"), ({"litert"}, "litert")]:
+            with self.subTest(forms=forms):
+                expected = self.packed(exports[taken], "--name", "small")
+                self.assertEqual(arenite.pack(Functional(forms)).to_bytes(), expected)
+        if importlib.util.find_spec("keras") is not None and importlib.util.find_spec("onnxscript") is not None:
+            os.environ.setdefault("KERAS_BACKEND", "torch")
+            import keras
+
+            layers = [keras.Input((8, 8, 1)), keras.layers.Conv2D(4, 3, activation="relu"), keras.layers.Flatten(), keras.layers.Dense(5)]
+            network = keras.Sequential(layers, name="real")
+            array = np.random.default_rng(3).random((1, 8, 8, 1), np.float32)
+            wanted = keras.ops.convert_to_numpy(network(array))
+            model = arenite.pack(network)
+            self.assertEqual(model.name, "real")
+            np.testing.assert_allclose(model.run(array), wanted, rtol=1e-5, atol=1e-6)
+        with self.assertRaisesRegex(arenite.Error, r"onnx: no onnx here; litert: no litert here") as caught:
+            arenite.pack(Functional(set()))
+        self.assertEqual(caught.exception.kind, "unsupported")
+        self.assertEqual(asked, ["onnx", "onnx", "litert", "onnx", "litert"])
 
     def test_calibration_of_every_form(self) -> None:
         sample = images()[::9]

@@ -1,7 +1,7 @@
 //! Inputs of which one scale loses most: columns of unlike units, values that a logarithm follows, bytes where the network takes fractions.
 
 use crate::error::Result;
-use crate::graph::{Graph, Node, Op, TensorId, UnaryKind};
+use crate::graph::{Graph, Node, Op, TensorId, UnaryKind, facts};
 use crate::weights::Weights;
 
 use super::super::activations::Activations;
@@ -147,10 +147,9 @@ pub(super) fn logarithm(graph: &Graph, input: TensorId, numbers: &Numbers, of: &
     let name = &graph.tensor(input).name;
     let last = path.last()?;
     Some(format!(
-        "--calibrate: `{name}` goes into `{}` ({}), and {:.0} % of its values are below four steps ({step:.3}) of its one scale: \
+        "--calibrate: `{name}` goes into {}, and {:.0} % of its values are below four steps ({step:.3}) of its one scale: \
          their logarithms are lost; give it in f32: {}",
-        last.name,
-        last.kind,
+        facts::described(graph, last),
         100.0 * share,
         in_f32(&path)
     ))

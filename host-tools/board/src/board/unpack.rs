@@ -1,11 +1,12 @@
-//! Debian packages unpacked into a folder of the project, where installing them would remove what the system has.
+//! Debian packages unpacked into a folder of one's own, where installing them would remove what the system has.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use super::{Result, run};
+use crate::error::reason;
+use crate::files::print;
 
 /// Starts a program of the folder with the libraries and the data that were unpacked beside it.
 const STARTER: &str = r#"#!/bin/sh
@@ -19,37 +20,53 @@ exec "$here/usr/bin/$(basename "$0")" -L "$here/usr/share/qemu" "$@"
 
 /// Downloads `packages` with what they lack, unpacks all of it into `folder` and puts a starter of each of `programs` into its `bin`.
 /// Nothing of the system is touched, and no rights are needed. A folder that was begun and not finished is made anew.
-pub(super) fn unpack(apt_get: &Path, packages: &[&str], programs: &[&str], folder: &Path) -> Result<()> {
-    let plan = Command::new(apt_get)
+///
+/// # Errors
+/// Which program or file failed, for people.
+pub(super) fn unpack(packages: &[&str], programs: &[&str], folder: &Path) -> Result<(), String> {
+    let plan = Command::new("apt-get")
         .args(["install", "--no-install-recommends", "--simulate"])
         .args(packages)
         .env("LC_ALL", "C")
-        .output()?;
+        .output()
+        .map_err(|error| format!("`apt-get` does not start: {}", reason(&error)))?;
     let wanted = to_install(&String::from_utf8_lossy(&plan.stdout));
     if !plan.status.success() || wanted.is_empty() {
-        return Err(format!("apt-get knows no way to install {}", packages.join(" ")).into());
+        return Err(format!("apt-get knows no way to install {}", packages.join(" ")));
     }
+    let written = |error: io::Error| format!("{}: {}", folder.display(), reason(&error));
     let beside = folder.with_extension("part");
-    removed(&beside)?;
-    removed(folder)?;
+    removed(&beside).and_then(|()| removed(folder)).map_err(written)?;
     let archives = beside.join("archives");
-    fs::create_dir_all(&archives)?;
-    run(Command::new(apt_get)
+    fs::create_dir_all(&archives).map_err(written)?;
+    let mut download = Command::new("apt-get");
+    run(download
         .args(["download", "--quiet"])
         .args(&wanted)
         .current_dir(&archives))?;
-    for archive in fs::read_dir(&archives)? {
-        let archive = archive?.path();
+    for archive in fs::read_dir(&archives).map_err(written)? {
         let mut extract = Command::new("dpkg-deb");
-        if !extract.arg("--extract").arg(&archive).arg(&beside).status()?.success() {
-            return Err(format!("dpkg-deb cannot unpack {}", archive.display()).into());
-        }
+        let archive = archive.map_err(written)?.path();
+        run(extract.arg("--extract").arg(archive).arg(&beside))?;
     }
-    removed(&archives)?;
+    removed(&archives).map_err(written)?;
     for program in programs {
-        start(&beside.join("bin"), program)?;
+        start(&beside.join("bin"), program).map_err(written)?;
     }
-    Ok(fs::rename(beside, folder)?)
+    fs::rename(&beside, folder).map_err(written)
+}
+
+/// Runs a command, named on standard error, where what it says goes as well.
+fn run(command: &mut Command) -> Result<(), String> {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let line = words.join(" ");
+    print::note(format_args!("$ {line}"));
+    match command.stdin(Stdio::null()).stdout(io::stderr()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{line}` ended with {status}")),
+        Err(error) => Err(format!("`{line}` does not start: {}", reason(&error))),
+    }
 }
 
 fn removed(folder: &Path) -> io::Result<()> {
