@@ -66,8 +66,7 @@ impl<'a> Importer<'_, 'a> {
                 _ => None,
             };
             // The lengths between two strides are those of one operand.
-            if wanted.is_some_and(|wanted| wanted - full >= step) {
-                let sizes = sizes.unwrap_or_default();
+            if let Some(sizes) = sizes.as_ref().filter(|sizes| sizes[axis] - full >= step) {
                 return Err(Error::input(format!("attribute `output_shape` is {sizes:?}"))
                     .expected(format!("less than {} along spatial axis {axis}", full + step)));
             }
