@@ -77,6 +77,9 @@ def _lines(labels: Any, scratch: str) -> str:
 
 def _source(network: Any, example_inputs: Any, scratch: str) -> str:
     """The path of a file that `pack` reads."""
+    # On PyTorch a Keras model is a module as well; with example inputs it is traced as one.
+    if _is_keras(network) and example_inputs is None:
+        return _of_keras(network, scratch)
     if hasattr(network, "named_parameters") and hasattr(network, "forward"):
         return _of_torch(network, example_inputs, scratch)
     if example_inputs is not None:
@@ -87,14 +90,16 @@ def _source(network: Any, example_inputs: Any, scratch: str) -> str:
         return _written(bytes(network), scratch, "network")
     if hasattr(network, "SerializeToString") and hasattr(network, "graph"):
         return _of_proto(network, scratch)
-    if type(network).__module__.split(".")[0] == "keras" or any(kind.__module__.startswith("keras.") for kind in type(network).__mro__):
-        return _of_keras(network, scratch)
     raise Error(
         "usage",
         f"a {type(network).__module__}.{type(network).__qualname__} is no network",
         expected="a path, bytes, an onnx.ModelProto, a torch.nn.Module or a Keras model",
         help="arenite_trace, torch.onnx.export, tf.lite.TFLiteConverter and skl2onnx make files of networks",
     )
+
+
+def _is_keras(network: Any) -> bool:
+    return any(kind.__module__.split(".")[0] == "keras" for kind in type(network).__mro__)
 
 
 def _written(content: bytes, scratch: str, name: str) -> str:

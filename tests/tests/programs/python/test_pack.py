@@ -70,6 +70,12 @@ class Bytes(Case):
             def __init__(self, forms: set[str]) -> None:
                 self.forms = forms
 
+            def named_parameters(self) -> list[object]:
+                """On PyTorch it is a module, too."""
+                return []
+
+            forward = named_parameters
+
             def export(self, path: str, format: str, verbose: bool) -> None:
                 asked.append(format)
                 if format not in self.forms:
