@@ -43,7 +43,8 @@ pub fn update(path: &Path, boards: &[&'static Board], note: &mut dyn FnMut(&str)
         write!(
             text,
             "{between}  {name:?}: {{\n    \"start\": {},\n    \"load\": {},\n    \"shared\": {shared},\n    \"kernels\": {{\n{kernels}\n    }}\n  }}",
-            code.start, code.load
+            code.start,
+            serde_json::to_string(&code.load)?
         )?;
     }
     std::fs::write(path, text + "\n}\n")?;
@@ -120,20 +121,20 @@ pub fn of(board: &'static Board) -> Result<Code> {
             .retain(|bit, part| *bit == NONE || *bit <= last && none.as_ref() != Some(part));
     }
     // A program that loads has more than its kernels and their checks.
-    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models/compat/mlp-v2.bin");
-    let set = kernel_set(&std::fs::read(&model)?);
-    let of_model = |name: &&String| {
-        KernelId::ALL
-            .iter()
-            .any(|kernel| kernel.name() == *name && set.has(*kernel as u8))
+    let beside = |model: &str| -> Result<(u64, usize)> {
+        let model = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../tests/models")
+            .join(model);
+        let set = kernel_set(&std::fs::read(&model)?);
+        let kernels = KernelId::ALL.iter().filter(|kernel| set.has(**kernel as u8));
+        let kernels: Vec<_> = kernels.filter_map(|kernel| code.kernels.get(kernel.name())).collect();
+        let bytes = loaded_footprint(board, &model)?.saturating_sub(code.loaded(&kernels));
+        Ok((bytes, kernels.len()))
     };
-    let kernels: Vec<_> = code
-        .kernels
-        .iter()
-        .filter(|(name, _)| of_model(name))
-        .map(|(_, kernel)| kernel)
-        .collect();
-    code.load = loaded_footprint(board, &model)?.saturating_sub(code.loaded(&kernels));
+    let ((single, 1), (several, 2..)) = (beside(SINGLE)?, beside(SEVERAL)?) else {
+        return Err(format!("{SINGLE} has one kernel, and {SEVERAL} several").into());
+    };
+    code.load = [single, several];
     Ok(code)
 }
 
@@ -147,6 +148,10 @@ enum Does {
     /// It runs one of its pieces.
     Piece(u8),
 }
+
+/// A model of one kernel, and one of several.
+const SINGLE: &str = "typed/several.bin";
+const SEVERAL: &str = "compat/mlp-v2.bin";
 
 /// The most bytes of a function that only jumps to another.
 const JUMP: u64 = 8;

@@ -25,8 +25,9 @@ pub struct Codes(pub BTreeMap<String, Code>);
 pub struct Code {
     /// Bytes of start-up alone.
     pub start: u64,
-    /// Bytes of a program that loads a model beside kernels and their checks: the file's own check, the session.
-    pub load: u64,
+    /// Bytes of a program that loads a model beside kernels and their checks: the file's own check, the session. Of a program with one kernel, whose functions
+    /// have one caller, and of one with several.
+    pub load: [u64; 2],
     /// Bytes of the functions and constants that kernels call and read, each linked once.
     pub shared: Vec<u64>,
     /// Kernels, by name.
@@ -80,7 +81,7 @@ impl Codes {
         Some(CodeEstimate {
             board: board.to_owned(),
             compiled: code.start + code.together(&compiled) + parameters,
-            loaded: code.start + code.load + code.loaded(&loaded),
+            loaded: code.start + code.load[usize::from(loaded.len() > 1)] + code.loaded(&loaded),
         })
     }
 }
