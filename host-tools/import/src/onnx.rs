@@ -5,8 +5,8 @@
 //! draft: a network of another format, written with ONNX's operators
 //! importer, view: the import and the node under way   branches: its nodes, and those of branches   inputs: its inputs   declared: types and shapes that the
 //!   file states   calc, fold: computations, now or at run time
-//! rows: one row an operator, with its translation (elementwise, integers, constants, movement, gather, scatters, padding, windows, transposed, pools, products,
-//!   attention, classic, norms, recurrent, quantised, resize: parts of it)   precision: half precision   report: what is refused
+//! rows: one row an operator, with its translation (elementwise, integers, constants, movement, gather, scatters, padding, windows,
+//!   transposed, pools, products, attention, classic, norms, recurrent, quantised, resize: parts of it)   precision: half precision   report: what is refused
 //! ```
 //!
 //! Each translation computes on values. Where all of them are known, the result is known as well, so that arithmetic on shapes and on weights is done

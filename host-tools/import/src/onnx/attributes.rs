@@ -171,17 +171,3 @@ impl<'a> Node<'a> {
         }
     }
 }
-
-/// Name of an attribute, and the graph that it is, if it is one.
-pub(super) fn name_and_graph(content: &[u8]) -> Result<(&str, Option<&[u8]>)> {
-    let (mut name, mut graph) = ("", None);
-    let mut message = Message::new(content, "attribute");
-    while let Some((number, field)) = message.next()? {
-        match number {
-            1 => name = field.text("attribute's name")?,
-            6 => graph = Some(field.bytes("graph of an attribute")?),
-            _ => {}
-        }
-    }
-    Ok((name, graph))
-}

@@ -1,6 +1,5 @@
 //! The part of `onnx.proto` that an import reads, borrowed from the file. Attributes (`attributes`) and values of tensors are read where they are needed.
 
-use super::attributes;
 use super::wire::{Budget, Field, Message};
 use crate::error::{Error, Result};
 use crate::graph::facts::IMPLIED;
@@ -182,7 +181,7 @@ impl<'a> Node<'a> {
                 4 => node.op = field.text("operator")?,
                 5 => {
                     let content = field.bytes("attribute")?;
-                    let (name, graph) = attributes::name_and_graph(content)?;
+                    let (name, graph) = name_and_graph(content)?;
                     node.attributes.push((name, content));
                     if let Some(graph) = graph {
                         node.graphs.push((name, Graph::read(graph, budget, depth + 1)?));
@@ -212,6 +211,20 @@ impl<'a> Node<'a> {
     pub(super) fn place(&self, index: usize) -> usize {
         self.source.map_or(index, |source| source.index)
     }
+}
+
+/// Name of an attribute, and the graph that it is, if it is one.
+fn name_and_graph(content: &[u8]) -> Result<(&str, Option<&[u8]>)> {
+    let (mut name, mut graph) = ("", None);
+    let mut message = Message::new(content, "attribute");
+    while let Some((number, field)) = message.next()? {
+        match number {
+            1 => name = field.text("attribute's name")?,
+            6 => graph = Some(field.bytes("graph of an attribute")?),
+            _ => {}
+        }
+    }
+    Ok((name, graph))
 }
 
 impl<'a> Tensor<'a> {

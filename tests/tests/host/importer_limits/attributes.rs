@@ -195,7 +195,10 @@ fn windows() -> Vec<Case> {
                 (list("strides", &[1, 1]), "attribute `output_padding` is [1, 0]"),
                 (word("auto_pad", "FOO"), "attribute `auto_pad` is `FOO`"),
                 (word("auto_pad", "VALID"), "beside auto_pad VALID"),
-                (list("pads", &[-1, 0, 0, 0]), "pads [-1, 0, 0, 0]"),
+                (
+                    list("pads", &[-1, 0, 0, 0]),
+                    "pads [-1, 0, 0, 0], output_padding [1, 0]",
+                ),
                 (
                     list("output_shape", &[12, 15]),
                     "attribute `output_shape` is [12, 15]; expected less than 15 along spatial axis 1",
