@@ -173,3 +173,17 @@ fn at_most(count: usize, most: usize, what: &str) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Field;
+
+    #[test]
+    fn integers_are_no_floats() {
+        let text = |result: crate::error::Result<f32>| result.expect_err("no float").to_string();
+        assert_eq!(text(Field::Varint(1).float("alpha")), "the alpha is no float");
+        let listed = Field::Varint(1).floats(&mut Vec::new(), 4, "scales").map(|()| 0.0);
+        assert_eq!(text(listed), "the scales are no floats");
+        assert!(Field::Bytes(&[0; 6]).floats(&mut Vec::new(), 4, "scales").is_err());
+    }
+}

@@ -112,6 +112,27 @@ fn options_that_contradict_the_tensors_are_refused_by_name() {
     }
 }
 
+/// An extent that no equal parts have, and a place of no integer: the operator says so.
+#[test]
+fn parts_and_places_are_whole_numbers() {
+    let mut file = TfliteFile::new();
+    let x = file.tensor("x", FLOAT32, &[2, 5]);
+    let parts = ["a", "b"].map(|name| file.tensor(name, FLOAT32, &[2, 2]));
+    let axis = file.list("axis", &[1]);
+    file.operator(SPLIT, &[axis, x], &parts, vec![(0, int(2))]);
+    file.ends(&[x], &parts);
+    let text = read(&file).expect_err("five into two");
+    assert!(text.contains("it splits an extent of 5 into 2 equal parts"), "{text}");
+
+    let mut file = TfliteFile::new();
+    let (x, y) = (file.tensor("x", FLOAT32, &[2, 4]), file.tensor("y", FLOAT32, &[2]));
+    let axis = file.list("axis", &[1]);
+    file.operator(ARG_MAX, &[x, axis], &[y], Vec::new());
+    file.ends(&[x], &[y]);
+    let text = read(&file).expect_err("a place in f32");
+    assert!(text.contains("a result that is not INT32"), "{text}");
+}
+
 /// A depthwise int8 convolution of two channels that states this multiplier.
 fn depthwise(multiplier: i32) -> TfliteFile {
     let mut file = TfliteFile::new();
