@@ -187,6 +187,21 @@ macro_rules! include_bundle {
     };
 }
 
+/// Names of items that models have that are included as `loaded`: of compiled ones they are errors of the compiler, which say so.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __only_loaded {
+    ($($name:ident)+) => {$(
+        /// For models that are included as `loaded`.
+        #[allow(non_snake_case)]
+        pub fn $name()
+        where
+            for<'a> $crate::compiled::Compiled: $crate::compiled::HasFile<'a>,
+        {
+        }
+    )+};
+}
+
 /// Contents of a model's module, from its checked file.
 #[doc(hidden)]
 #[macro_export]

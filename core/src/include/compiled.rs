@@ -67,21 +67,6 @@ macro_rules! __compiled {
     };
 }
 
-/// Names of what models have that are included as `loaded`: of compiled ones they are errors of the compiler, which say so.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __only_loaded {
-    ($($name:ident)+) => {$(
-        /// For models that are included as `loaded`.
-        #[allow(non_snake_case)]
-        pub fn $name()
-        where
-            for<'a> $crate::compiled::Compiled: $crate::compiled::HasFile<'a>,
-        {
-        }
-    )+};
-}
-
 /// Memory of a compiled model.
 #[doc(hidden)]
 #[macro_export]

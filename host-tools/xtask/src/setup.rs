@@ -99,7 +99,7 @@ fn rustup(what: &str, names: &[&str]) -> Result<()> {
     })
 }
 
-/// Installs the qemus that are missing, as `arenite doctor --fix` does. What no step brings is named by [`prepare`].
+/// Installs the qemus that are missing, as `arenite doctor --fix` does. [`prepare`] names all that no step brings.
 fn qemu() -> Result<()> {
     let steps = remedies().qemus;
     if steps.is_empty() {

@@ -118,7 +118,7 @@ fn qemus() -> Vec<&'static str> {
     qemus
 }
 
-/// What is to be done about everything that is missing.
+/// Steps that bring everything that is missing.
 #[derive(Debug, Default)]
 pub struct Remedies {
     /// The steps that install Rust's targets.

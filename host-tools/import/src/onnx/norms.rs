@@ -273,13 +273,7 @@ impl<'a> Importer<'_, 'a> {
                 self.unary(UnaryKind::LOG, &sum)
             }
             "ReduceLogSumExp" => {
-                // Of infinities the largest finite number, as a difference of two of them is no number.
-                let finite = UnaryKind::Clamp {
-                    min: f32::MIN,
-                    max: f32::MAX,
-                };
                 let most = self.reduce(ReduceKind::Max, x, axes, true)?;
-                let most = self.unary(finite, &most)?;
                 let below = self.binary(BinaryOp::Sub, x, &most)?;
                 let powers = self.unary(UnaryKind::EXP, &below)?;
                 let total = sum(self, &powers)?;

@@ -1,4 +1,4 @@
-//! What options state of an operator's tensors a second time: their number and their types.
+//! Options that state facts of an operator's tensors a second time: their number and their types.
 
 use super::importer::{Importer, View};
 use super::schema::type_name;

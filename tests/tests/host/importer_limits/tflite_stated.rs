@@ -1,4 +1,4 @@
-//! What options of TensorFlow Lite state a second time (numbers and types of tensors), and numbers that only some operators read: a contradiction is refused by
+//! Facts that options of TensorFlow Lite state a second time (numbers and types of tensors), and numbers that only some operators read: a contradiction is refused by
 //! the operator and the option, the same file without it is taken.
 
 use arenite_host::import::{ImportOptions, import_content};
