@@ -42,8 +42,10 @@ pub(super) fn run(args: &Args) -> Result<Verdict> {
     let io = |e: std::io::Error| Error::io(output.path(), "write the model", &e);
     let draft = output.draft_of(&migrated.bytes).map_err(io)?;
     // A converted file passes the checks of a new file.
+    for model in ModelFile::all_of(draft.file(), &args.model)? {
+        is_whole(&model)?;
+    }
     for model in ModelFile::all_of(draft.file(), output.path())? {
-        is_whole(&model).map_err(|e| e.in_file(&args.model))?;
         pack::verify(&model, None, &mut unwatched)?;
     }
     if let Some(envelope) = migrated.dropped {
