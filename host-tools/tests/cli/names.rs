@@ -29,9 +29,12 @@ fn network(path: &Path) {
 fn said(bench: &Bench, program: &str, words: &[&str]) -> String {
     let paths: Vec<String> = words
         .iter()
-        .map(|word| match word.contains('.') && !word.starts_with('-') {
-            true => bench.path(word).display().to_string(),
-            false => (*word).to_owned(),
+        .map(|word| {
+            if word.contains('.') && !word.starts_with('-') {
+                bench.path(word).display().to_string()
+            } else {
+                (*word).to_owned()
+            }
         })
         .collect();
     let output = run(program, &paths.iter().map(String::as_str).collect::<Vec<_>>());

@@ -54,9 +54,12 @@ fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(hidden) {
         return Cow::Borrowed(text);
     }
-    let escaped = |c: char| match hidden(c) {
-        true => format!("\\u{:04x}", u32::from(c)),
-        false => c.to_string(),
+    let escaped = |c: char| {
+        if hidden(c) {
+            format!("\\u{:04x}", u32::from(c))
+        } else {
+            c.to_string()
+        }
     };
     Cow::Owned(text.chars().map(escaped).collect())
 }

@@ -160,8 +160,9 @@ pub fn described(graph: &Graph, node: &Node) -> String {
     if let Some(whole) = graph.nodes.iter().find(of_file) {
         return format!("`{}` ({})", whole.name, whole.kind);
     }
-    let operands = node.inputs.iter().flatten().map(|&id| graph.tensor(id));
-    let operand = operands.clone().find(|tensor| !tensor.is_const()).or(operands.last());
+    let mut operands = node.inputs.iter().flatten().map(|&id| graph.tensor(id));
+    let computed = operands.clone().find(|tensor| !tensor.is_const());
+    let operand = computed.or_else(|| operands.next_back());
     let name = operand.map_or(&node.name, |tensor| &tensor.name);
     format!("a step behind `{name}`, which the file implies")
 }

@@ -38,11 +38,21 @@ fn number(kind: &str) -> i64 {
     names.iter().position(|name| *name == kind).expect("a type") as i64
 }
 
+/// An operator, its attribute and that one's type; the operator set, a file with the operands, and their names.
+type Case = (
+    &'static str,
+    &'static str,
+    &'static str,
+    i64,
+    File,
+    &'static [&'static str],
+);
+
 #[test]
 fn attributes_of_another_type_are_refused_by_name() {
     let sequence = || cell("RNN", 1, &[]).file;
     let scales = of(&[1, 1, 2, 2], 1, 4);
-    let kinds: [(&str, &str, &str, i64, File, &[&str]); 10] = [
+    let kinds: [Case; 10] = [
         ("LeakyRelu", "alpha", "FLOAT", 17, rows(), &["x"]),
         ("Elu", "alpha", "FLOAT", 17, rows(), &["x"]),
         ("Softmax", "axis", "INT", 17, rows(), &["x"]),
