@@ -49,14 +49,17 @@ fn compiled(input: TokenStream) -> Result<TokenStream, String> {
 
 /// The file of a path: a relative one begins where the source file lies that states it, as that of `include_bytes!`.
 fn beside(path: &str, stated: &TokenStream) -> PathBuf {
-    let source = stated
-        .clone()
-        .into_iter()
-        .next()
-        .and_then(|token| token.span().local_file());
-    match source.as_deref().and_then(Path::parent) {
+    match source(stated.clone()).as_deref().and_then(Path::parent) {
         Some(folder) => folder.join(path),
         None => path.into(),
+    }
+}
+
+/// The file that an expression stands in: that of its first token, for the group around a macro's fragment is the macro's own.
+fn source(expression: TokenStream) -> Option<PathBuf> {
+    match expression.into_iter().next()? {
+        TokenTree::Group(group) if group.delimiter() == Delimiter::None => source(group.stream()),
+        token => token.span().local_file(),
     }
 }
 
