@@ -1,5 +1,5 @@
-//! Facts that options of TensorFlow Lite state a second time (numbers and types of tensors), and numbers that only some operators read: a contradiction is refused by
-//! the operator and the option, the same file without it is taken.
+//! Facts that options of TensorFlow Lite state a second time (numbers and types of tensors), and numbers that only some operators read: a contradiction is
+//! refused by the operator and the option, the same file without it is taken.
 
 use arenite_host::import::{ImportOptions, import_content};
 use arenite_tests::tflite_file::{BOOL, FLOAT32, Fields, INT8, INT32, TfliteFile, byte, int};

@@ -16,7 +16,7 @@ use super::{opened, page_of, paged, resize, shown};
 fn drawing(browser: &mut Browser, selector: &str) -> Picture {
     let place = format!(
         "(() => {{ const style = document.head.appendChild(document.createElement('style'));
-           style.textContent = 'svg text {{ display: none }}';
+           style.textContent = 'svg text {{ display: none }} html {{ scrollbar-width: none }}';
            const r = document.querySelector({selector:?}).getBoundingClientRect();
            return [r.x + scrollX, r.y + scrollY, r.width, r.height].map(Math.round); }})()"
     );
