@@ -163,8 +163,8 @@ pub fn remedies() -> Remedies {
     remedies
 }
 
-/// Takes the steps that install qemus. Where apt refuses, as it does where packages of this system would have to go, Debian's are unpacked into
-/// [`workshop::qemu_folder`] instead, where boards look as well.
+/// Takes the steps that install qemus. Where apt refuses, as it does where packages of this system would have to go, Debian's are unpacked into the cache's
+/// own folder for them instead, where boards look as well.
 ///
 /// # Errors
 /// As [`super::install::take`], and why nothing could be unpacked.

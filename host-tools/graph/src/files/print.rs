@@ -64,7 +64,7 @@ fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escaped).collect())
 }
 
-/// Prints on standard output, escaped by [`plain`]. A reader that has seen enough (`| head`) is no failure.
+/// Prints on standard output, escaped by `plain`. A reader that has seen enough (`| head`) is no failure.
 ///
 /// # Errors
 /// [`ErrorKind::Io`] where it cannot be written, such as on a full disk.
@@ -102,7 +102,7 @@ pub fn above(bar: Option<ProgressBar>) {
     *BELOW.lock().unwrap_or_else(PoisonError::into_inner) = bar;
 }
 
-/// A line on standard error, escaped by [`plain`]. Where that cannot be written there is nobody to tell.
+/// A line on standard error, escaped by `plain`. Where that cannot be written there is nobody to tell.
 pub fn note(line: impl fmt::Display) {
     styled_note(plain(&line.to_string()));
 }
